@@ -1,0 +1,59 @@
+"""Backends: what executes a tool, behind one contract.
+
+A backend gets a state with an open transaction and a call. It stages its row changes in that transaction and answers
+with an envelope; it never commits. Library code runs in process, untrusted code in a host, and both pass the same gate:
+the table operations, which validate every staged row.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from compoworld_core.errors import ToolError, Unavailable
+from compoworld_core.services.context import Context
+from compoworld_core.services.envelope import Envelope, failure, success
+from compoworld_core.services.service import Service
+from compoworld_core.services.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A call's envelope, and the evidence of a bug where the service did what no service may do."""
+
+    envelope: Envelope
+    bug: str | None = None
+
+
+class ToolBackend(Protocol):
+    """Executes the tools of one service."""
+
+    def execute(self, state: State, tool: str, arguments: Mapping[str, Any], context: Context) -> Outcome:
+        """Run one call, staging its row changes in the state's open transaction."""
+        ...
+
+
+def broken(bug: str) -> Outcome:
+    """The outcome of a call that the service did not survive."""
+    return Outcome(failure(Unavailable("the service failed to answer this call")), bug)
+
+
+class InProcessBackend:
+    """Runs the tools of a library service, as trusted code."""
+
+    __slots__ = ("_service", "_tools")
+
+    def __init__(self, service: type[Service[Any]]) -> None:
+        self._service = service
+        self._tools = service.tools
+
+    def execute(self, state: State, tool: str, arguments: Mapping[str, Any], context: Context) -> Outcome:
+        """Run one call; a `ToolError` is an answer, any other exception a bug."""
+        try:
+            return Outcome(success(self._tools[tool].run(self._service(state, context), arguments)))
+        except ToolError as error:
+            return Outcome(failure(error))
+        except Exception:
+            return broken(traceback.format_exc(limit=-8))

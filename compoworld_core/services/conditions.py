@@ -1,0 +1,393 @@
+"""Conditions: the one declarative language over rows.
+
+A service's invariants, a world's reactions and a rubric's criteria are all conditions. They are data (they travel in
+packages, recipes and tasks), they see nothing but JSON row views, and they are evaluated here only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from compoworld_core.services.facts import Fact, FactKind, fact_of, states
+from compoworld_core.services.record import Row
+
+Op = Literal["eq", "ne", "lt", "le", "gt", "ge", "in", "contains", "mentions"]
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Test(_Data):
+    """One comparison on a row: the field on the left, exactly one of `value`, `other` and `row` on the right.
+
+    Attributes:
+        field: Field of the row; dots reach into nested objects and list positions (`lines.0.sku`).
+        op: `contains`: the list has the value, or the text has it as a part, whatever its case. `mentions`: the text
+            states the fact (`kind`) in any usual notation. `in`: the value is a list that has the field's value.
+            Texts that are decimal numbers compare as numbers.
+        value: A literal.
+        other: Another field of the same row.
+        row: A field of some other row, found when the test is evaluated.
+    """
+
+    __test__ = False  # not a pytest class
+
+    field: str
+    op: Op = "eq"
+    value: JsonValue = None
+    other: str | None = None
+    row: RowRef | None = None
+    kind: FactKind | None = None
+
+
+class Rule(_Data):
+    """A rule that every row of a table keeps: if it passes `where`, it also passes `satisfies`.
+
+    Tests of a rule compare a row's fields with literals or with each other, never with other rows.
+    """
+
+    where: tuple[Test, ...] = ()
+    satisfies: tuple[Test, ...]
+    message: str
+
+    def broken_by(self, row: Mapping[str, Any]) -> bool:
+        """Whether the row breaks the rule."""
+        return passes(self.where, row) and not passes(self.satisfies, row)
+
+
+class RowRef(_Data):
+    """A field of the first row that passes all tests."""
+
+    service: str
+    table: str
+    where: tuple[Test, ...]
+    field: str
+    change: Change | None = None
+
+
+Change = Literal["created", "updated", "deleted"]
+
+
+class Rows(_Data):
+    """Some number of rows pass all tests: exists (the default), absent (`at_most=0`), or a count.
+
+    Attributes:
+        change: Consider only rows that were created, updated or deleted since the start. Deleted rows are tested as they
+            were at the start, all others as they are now.
+    """
+
+    kind: Literal["rows"] = "rows"
+    service: str
+    table: str
+    where: tuple[Test, ...] = ()
+    change: Change | None = None
+    at_least: int = Field(default=1, ge=0)
+    at_most: int | None = Field(default=None, ge=0)
+
+
+class Unchanged(_Data):
+    """Rows that passed all tests at the start are as they were, and no row that passes them has been added."""
+
+    kind: Literal["unchanged"] = "unchanged"
+    service: str
+    table: str
+    where: tuple[Test, ...] = ()
+
+
+class Event(_Data):
+    """A logged change of a row that passes all tests as it was after the change (before it, if deleted)."""
+
+    service: str
+    table: str
+    change: Change
+    where: tuple[Test, ...] = ()
+
+
+class Before(_Data):
+    """The first `earlier` event was logged before the first `later` event; both must have happened."""
+
+    kind: Literal["before"] = "before"
+    earlier: Event
+    later: Event
+
+
+class Stated(_Data):
+    """A fact, or a fact taken from a row when evaluated."""
+
+    fact: Fact | None = None
+    row: RowRef | None = None
+    kind: FactKind | None = None
+
+
+class Answer(_Data):
+    """The final answer states every fact of `states` and none of `omits`."""
+
+    kind: Literal["answer"] = "answer"
+    states: tuple[Stated, ...] = ()
+    omits: tuple[Stated, ...] = ()
+
+
+class All(_Data):
+    """Every part holds."""
+
+    kind: Literal["all"] = "all"
+    parts: tuple[Condition, ...]
+
+
+class AnyOf(_Data):
+    """At least one part holds."""
+
+    kind: Literal["any"] = "any"
+    parts: tuple[Condition, ...]
+
+
+class Not(_Data):
+    """The part does not hold."""
+
+    kind: Literal["not"] = "not"
+    part: Condition
+
+
+Condition = Annotated[
+    Rows | Unchanged | Before | Answer | All | AnyOf | Not,
+    Field(discriminator="kind"),
+]
+
+for _model in (Test, Rule, RowRef, Rows, All, AnyOf, Not):
+    _model.model_rebuild()
+
+
+class LoggedChange(Protocol):
+    """A logged row change, as conditions see it."""
+
+    @property
+    def service(self) -> str: ...
+    @property
+    def table(self) -> str: ...
+    @property
+    def before(self) -> Row | None: ...
+    @property
+    def after(self) -> Row | None: ...
+
+
+class Evidence(Protocol):
+    """What conditions are evaluated against."""
+
+    def rows(self, service: str, table: str) -> Iterable[Row]:
+        """Rows as they are now."""
+        ...
+
+    def initial_rows(self, service: str, table: str) -> Iterable[Row]:
+        """Rows as they were at the start."""
+        ...
+
+    def changed_rows(self, service: str, table: str) -> Iterable[tuple[Row | None, Row | None]]:
+        """(at the start, now) of every row that differs from the start."""
+        ...
+
+    def events(self) -> Iterable[LoggedChange]:
+        """All committed row changes, in the order of the log."""
+        ...
+
+    @property
+    def answer(self) -> str | None:
+        """The agent's final answer, once there is one."""
+        ...
+
+
+_ABSENT: Any = object()
+
+
+def holds(condition: Condition, evidence: Evidence) -> bool:
+    """Whether the condition holds.
+
+    Raises:
+        KeyError: It names a service or table that the evidence does not have.
+    """
+    match condition:
+        case Rows():
+            count = sum(1 for _ in matching_rows(condition, evidence))
+            return count >= condition.at_least and (condition.at_most is None or count <= condition.at_most)
+        case Unchanged():
+            return not any(
+                (row is not None and passes(condition.where, row, evidence))
+                for change in evidence.changed_rows(condition.service, condition.table)
+                for row in change
+            )
+        case Before():
+            earlier = _first(condition.earlier, evidence)
+            later = _first(condition.later, evidence)
+            return earlier is not None and later is not None and earlier < later
+        case Answer():
+            text = evidence.answer
+            if text is None:
+                return False
+            return all(_stated(item, text, evidence) for item in condition.states) and not any(
+                _stated(item, text, evidence) for item in condition.omits
+            )
+        case All():
+            return all(holds(part, evidence) for part in condition.parts)
+        case AnyOf():
+            return any(holds(part, evidence) for part in condition.parts)
+        case Not():
+            return not holds(condition.part, evidence)
+
+
+def watched_tables(condition: Condition) -> frozenset[tuple[str, str]]:
+    """The (service, table) pairs whose changes can alter the condition."""
+    match condition:
+        case Rows() | Unchanged():
+            refs = {pair for test in condition.where if test.row for pair in _ref_tables(test.row)}
+            return frozenset({(condition.service, condition.table), *refs})
+        case Before():
+            return frozenset((event.service, event.table) for event in (condition.earlier, condition.later))
+        case Answer():
+            refs = {pair for item in (*condition.states, *condition.omits) if item.row for pair in _ref_tables(item.row)}
+            return frozenset(refs)
+        case All() | AnyOf():
+            return frozenset().union(*(watched_tables(part) for part in condition.parts))
+        case Not():
+            return watched_tables(condition.part)
+
+
+def _ref_tables(ref: RowRef) -> set[tuple[str, str]]:
+    nested = {pair for test in ref.where if test.row for pair in _ref_tables(test.row)}
+    return {(ref.service, ref.table), *nested}
+
+
+def matching_rows(condition: Rows | RowRef, evidence: Evidence) -> Iterator[Row]:
+    """Rows that pass the tests of a condition or reference."""
+    if condition.change is None:
+        candidates: Iterable[Row] = evidence.rows(condition.service, condition.table)
+    else:
+        candidates = _changed(condition.change, evidence.changed_rows(condition.service, condition.table))
+    return (row for row in candidates if passes(condition.where, row, evidence))
+
+
+def _changed(change: Change, pairs: Iterable[tuple[Row | None, Row | None]]) -> Iterator[Row]:
+    for before, after in pairs:
+        if change == "created" and before is None and after is not None:
+            yield after
+        elif change == "updated" and before is not None and after is not None:
+            yield after
+        elif change == "deleted" and before is not None and after is None:
+            yield before
+
+
+def _first(event: Event, evidence: Evidence) -> int | None:
+    for index, change in enumerate(evidence.events()):
+        if (change.service, change.table) != (event.service, event.table):
+            continue
+        row = next(_changed(event.change, [(change.before, change.after)]), None)
+        if row is not None and passes(event.where, row, evidence):
+            return index
+    return None
+
+
+def passes(tests: Sequence[Test], row: Mapping[str, Any], evidence: Evidence | None = None) -> bool:
+    """Whether a row passes all tests. Tests that refer to other rows need the evidence."""
+    return all(_passes(test, row, evidence) for test in tests)
+
+
+def _passes(test: Test, row: Mapping[str, Any], evidence: Evidence | None) -> bool:
+    left = value_at(row, test.field)
+    if left is _ABSENT:
+        return False
+    right: Any = test.value
+    if test.other is not None:
+        right = value_at(row, test.other)
+    elif test.row is not None:
+        right = _resolve(test.row, evidence)
+    if right is _ABSENT:
+        return False
+    return _compare(left, test, right)
+
+
+def _compare(left: Any, test: Test, right: Any) -> bool:
+    match test.op:
+        case "eq":
+            return equal(left, right)
+        case "ne":
+            return not equal(left, right)
+        case "in":
+            return isinstance(right, list | tuple) and any(equal(left, item) for item in right)
+        case "contains":
+            if isinstance(left, str):
+                return isinstance(right, str) and right.casefold() in left.casefold()
+            return isinstance(left, list | tuple) and any(equal(item, right) for item in left)
+        case "mentions":
+            fact = Fact(kind=test.kind, value=str(right)) if test.kind else fact_of(right)
+            return isinstance(left, str) and states(left, fact)
+        case _:
+            return _ordered(left, test.op, right)
+
+
+def _decimal(value: Any) -> Decimal | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def equal(left: Any, right: Any) -> bool:
+    """JSON equality, except that a decimal text equals the same number."""
+    if type(left) is type(right) and left == right:
+        return True
+    if isinstance(left, str) and isinstance(right, str) and not ("." in left and "." in right):
+        return False
+    a, b = _decimal(left), _decimal(right)
+    if a is not None and b is not None:
+        return a == b
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(equal, left, right))
+    return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
+
+
+def _ordered(left: Any, op: Op, right: Any) -> bool:
+    a, b = _decimal(left), _decimal(right)
+    if a is None or b is None:
+        if not (isinstance(left, str) and isinstance(right, str)):
+            return False
+        a, b = left, right  # type: ignore[assignment]
+    less, same = a < b, a == b  # type: ignore[operator]
+    return {"lt": less, "le": less or same, "gt": not (less or same), "ge": not less}[op]
+
+
+def value_at(row: Mapping[str, Any], path: str) -> Any:
+    """The value at a dotted path; a private marker that equals nothing where the path ends early."""
+    value: Any = row
+    for part in path.split("."):
+        if isinstance(value, Mapping) and part in value:
+            value = value[part]
+        elif isinstance(value, list | tuple) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return _ABSENT
+    return value
+
+
+def _resolve(ref: RowRef, evidence: Evidence | None) -> Any:
+    if evidence is None:
+        raise ValueError(f"a test on another row ({ref.service}.{ref.table}) cannot be part of a row rule")
+    for row in matching_rows(ref, evidence):
+        return value_at(row, ref.field)
+    return _ABSENT
+
+
+def _stated(item: Stated, text: str, evidence: Evidence) -> bool:
+    if item.fact is not None:
+        return states(text, item.fact)
+    if item.row is None:
+        raise ValueError("a stated fact needs `fact` or `row`")
+    value = _resolve(item.row, evidence)
+    if value is _ABSENT or value is None:
+        return False
+    return states(text, Fact(kind=item.kind, value=str(value)) if item.kind else fact_of(value))

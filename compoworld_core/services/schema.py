@@ -1,0 +1,81 @@
+"""A service's tables as data: what the world needs to hold, check and seed a state without the service's code."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from compoworld_core.services.conditions import Rule
+from compoworld_core.services.record import SchemaRecords
+from compoworld_core.services.semantics import SEMANTIC_KEY
+
+JsonObject = dict[str, Any]
+
+
+class ForeignKey(BaseModel):
+    """Values of `field` (one id, a list of ids, or null) are keys of `table` in the same service."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    field: str
+    table: str
+
+
+class TableSchema(BaseModel):
+    """One table.
+
+    Attributes:
+        entity: Singular name of what a row is (`ticket`); its key's semantic type is `id:<entity>`.
+        row: JSON Schema 2020-12 of a row's JSON view; properties carry `x-semantic`.
+        id_prefix: Start of the ids that the table hands out.
+        unique: Field tuples whose values no two rows share.
+        rules: Cross-field rules that every row keeps.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    entity: str
+    row: JsonObject
+    id_prefix: str
+    unique: tuple[tuple[str, ...], ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    rules: tuple[Rule, ...] = ()
+
+    @cached_property
+    def records(self) -> SchemaRecords:
+        """Record type that validates rows by the JSON Schema."""
+        return SchemaRecords(self.entity, self.row)
+
+    @cached_property
+    def semantics(self) -> dict[str, str]:
+        """Semantic word by field, for the fields that have one."""
+        found = {}
+        for name, schema in self.row.get("properties", {}).items():
+            word = semantic_of(schema)
+            if word is not None:
+                found[name] = word
+        return found
+
+
+class ServiceSchema(BaseModel):
+    """All tables of a service, by name, in declaration order."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tables: dict[str, TableSchema] = Field(default_factory=dict)
+
+
+def semantic_of(schema: Any) -> str | None:
+    """The semantic word of a property schema, also where it is nullable or a list of such values."""
+    if not isinstance(schema, dict):
+        return None
+    word = schema.get(SEMANTIC_KEY)
+    if isinstance(word, str):
+        return word
+    for part in (*schema.get("anyOf", ()), schema.get("items")):
+        found = semantic_of(part)
+        if found is not None:
+            return found
+    return None
