@@ -7,9 +7,11 @@ the table operations, which validate every staged row.
 
 from __future__ import annotations
 
+import random
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from compoworld_core.errors import ToolError, Unavailable
@@ -17,6 +19,7 @@ from compoworld_core.services.context import Context
 from compoworld_core.services.envelope import Envelope, failure, success
 from compoworld_core.services.service import Service
 from compoworld_core.services.state import State
+from compoworld_core.services.universe import Universe
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,14 @@ class Outcome:
 
 class ToolBackend(Protocol):
     """Executes the tools of one service."""
+
+    def new_state(self) -> State:
+        """An empty state of the service."""
+        ...
+
+    def populate(self, state: State, universe: Universe, rng: random.Random, start: datetime) -> None:
+        """Fill an empty state from the universe."""
+        ...
 
     def execute(self, state: State, tool: str, arguments: Mapping[str, Any], context: Context) -> Outcome:
         """Run one call, staging its row changes in the state's open transaction."""
@@ -48,6 +59,14 @@ class InProcessBackend:
     def __init__(self, service: type[Service[Any]]) -> None:
         self._service = service
         self._tools = service.tools
+
+    def new_state(self) -> State:
+        """An empty state of the service's own class."""
+        return self._service.state_class.empty()
+
+    def populate(self, state: State, universe: Universe, rng: random.Random, start: datetime) -> None:
+        """Fill an empty state as the service itself likes it."""
+        self._service.populate(state, universe, rng, start)
 
     def execute(self, state: State, tool: str, arguments: Mapping[str, Any], context: Context) -> Outcome:
         """Run one call; a `ToolError` is an answer, any other exception a bug."""
