@@ -1,0 +1,1 @@
+"""Container entry points, one per stage: `python -m jobs.<stage>`."""

@@ -1,0 +1,1 @@
+"""Hand-written reference services, one file each, found by `registry`."""

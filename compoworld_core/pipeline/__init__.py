@@ -1,0 +1,1 @@
+"""The stage graph and the runner that executes it."""

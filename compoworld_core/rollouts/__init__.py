@@ -1,0 +1,1 @@
+"""Episodes: policies act in worlds, verified successes become training data."""

@@ -77,8 +77,8 @@ class Rows(_Data):
     """Some number of rows pass all tests: exists (the default), absent (`at_most=0`), or a count.
 
     Attributes:
-        change: Consider only rows that were created, updated or deleted since the start. Deleted rows are tested as they
-            were at the start, all others as they are now.
+        change: Consider only rows that were created, updated or deleted since the start. Deleted rows are tested as
+            they were at the start, all others as they are now.
     """
 
     kind: Literal["rows"] = "rows"
@@ -166,13 +166,24 @@ class LoggedChange(Protocol):
     """A logged row change, as conditions see it."""
 
     @property
-    def service(self) -> str: ...
+    def service(self) -> str:
+        """The row's service."""
+        ...
+
     @property
-    def table(self) -> str: ...
+    def table(self) -> str:
+        """The row's table."""
+        ...
+
     @property
-    def before(self) -> Row | None: ...
+    def before(self) -> Row | None:
+        """The row before the change; None if it is new."""
+        ...
+
     @property
-    def after(self) -> Row | None: ...
+    def after(self) -> Row | None:
+        """The row after the change; None if it was deleted."""
+        ...
 
 
 class Evidence(Protocol):
@@ -247,7 +258,9 @@ def watched_tables(condition: Condition) -> frozenset[tuple[str, str]]:
         case Before():
             return frozenset((event.service, event.table) for event in (condition.earlier, condition.later))
         case Answer():
-            refs = {pair for item in (*condition.states, *condition.omits) if item.row for pair in _ref_tables(item.row)}
+            refs = {
+                pair for item in (*condition.states, *condition.omits) if item.row for pair in _ref_tables(item.row)
+            }
             return frozenset(refs)
         case All() | AnyOf():
             return frozenset().union(*(watched_tables(part) for part in condition.parts))
@@ -271,12 +284,10 @@ def matching_rows(condition: Rows | RowRef, evidence: Evidence) -> Iterator[Row]
 
 def _changed(change: Change, pairs: Iterable[tuple[Row | None, Row | None]]) -> Iterator[Row]:
     for before, after in pairs:
-        if change == "created" and before is None and after is not None:
-            yield after
-        elif change == "updated" and before is not None and after is not None:
-            yield after
-        elif change == "deleted" and before is not None and after is None:
-            yield before
+        kind: Change = "created" if before is None else "updated" if after is not None else "deleted"
+        row = before if after is None else after
+        if kind == change and row is not None:
+            yield row
 
 
 def _first(event: Event, evidence: Evidence) -> int | None:

@@ -19,22 +19,54 @@ from compoworld_core.services.schema import semantic_of
 from compoworld_core.services.universe import Organisation, Person, Product, Project, Universe
 
 _SUBJECTS = (
-    "Quarterly review;Delivery schedule;Onboarding checklist;Renewal terms;Site visit;Budget proposal;Safety audit;"
-    "Supplier comparison;Training plan;Damaged shipment;Price adjustment;Access request;Release notes;Warranty question;"
-    "Storage move;Kick-off agenda;Maintenance window;Customer feedback;Invoice query;Hiring plan;Inventory count;"
-    "Backup restore;Press release;Data cleanup;Contract draft;Travel booking;Equipment loan;Survey results"
-).split(";")
+    "Quarterly review",
+    "Delivery schedule",
+    "Onboarding checklist",
+    "Renewal terms",
+    "Site visit",
+    "Budget proposal",
+    "Safety audit",
+    "Supplier comparison",
+    "Training plan",
+    "Damaged shipment",
+    "Price adjustment",
+    "Access request",
+    "Release notes",
+    "Warranty question",
+    "Storage move",
+    "Kick-off agenda",
+    "Maintenance window",
+    "Customer feedback",
+    "Invoice query",
+    "Hiring plan",
+    "Inventory count",
+    "Backup restore",
+    "Press release",
+    "Data cleanup",
+    "Contract draft",
+    "Travel booking",
+    "Equipment loan",
+    "Survey results",
+)
 _SENTENCES = (
-    "Please review the figures before the end of the week.;The delivery was later than agreed.;"
-    "We agreed to split the work into two phases.;The numbers were checked against last year's report.;"
-    "Everything arrived in good order.;A replacement part has been requested.;The team prefers a morning slot.;"
-    "No further action is needed for now.;The quote still has to be confirmed in writing.;"
-    "This supersedes what we said on the phone.;The room was booked for the whole afternoon."
-).split(";")
+    "Please review the figures before the end of the week.",
+    "The delivery was later than agreed.",
+    "We agreed to split the work into two phases.",
+    "The numbers were checked against last year's report.",
+    "Everything arrived in good order.",
+    "A replacement part has been requested.",
+    "The team prefers a morning slot.",
+    "No further action is needed for now.",
+    "The quote still has to be confirmed in writing.",
+    "This supersedes what we said on the phone.",
+    "The room was booked for the whole afternoon.",
+)
 _TAGS = ("urgent", "internal", "external", "quarterly", "renewal", "hardware", "training", "legal", "pilot", "archive")
 _STAFF_ROLES = frozenset(
-    "owner assignee approver manager author creator reviewer agent employee organizer organiser lead host recruiter "
-    "instructor technician responder submitter user".split()
+    """
+    owner assignee approver manager author creator reviewer agent employee organizer organiser lead host
+    recruiter instructor technician responder submitter user
+""".split()
 )
 
 
@@ -91,7 +123,9 @@ class Drawing:
             found += self._by_meaning(name, word)
             found += [_as_number(item) for item in found if isinstance(item, str) and _as_number(item) is not None]
         found += self._by_type(name, schema)
-        branches = [part for key in ("anyOf", "oneOf", "allOf") for part in schema.get(key, ()) if isinstance(part, dict)]
+        branches = [
+            part for key in ("anyOf", "oneOf", "allOf") for part in schema.get(key, ()) if isinstance(part, dict)
+        ]
         for part in branches:
             if part.get("type") != "null":
                 found += self._candidates(name, {**_definitions(schema), **part})
@@ -100,7 +134,7 @@ class Drawing:
         return [*found, *schema.get("examples", ()), *([schema["default"]] if "default" in schema else [])]
 
     def _by_meaning(self, name: str, word: str) -> list[Any]:
-        rng, universe = self.rng, self.universe
+        rng = self.rng
         if word.startswith("id:"):
             ids = self.ids.get(word.removeprefix("id:"), ())
             return [rng.choice(ids)] if ids else []

@@ -36,7 +36,9 @@ class Entity(BaseModel):
     else is refused when the class is defined. A row's key is its field `id`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, json_schema_serialization_defaults_required=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, json_schema_serialization_defaults_required=True
+    )
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:

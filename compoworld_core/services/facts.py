@@ -31,10 +31,12 @@ class Fact(BaseModel):
     value: str
 
 
-_MONTHS = (
-    "january february march april may june july august september october november december"
-).split()
-_NUMBER = re.compile(r"(?<![A-Za-z0-9_#/.,'])(?:(?<![\w-])[A-Z]{3}[ \u00a0]?)?[-−]?(\d[\d.,'’\u00a0\u202f ]*\d|\d)(?![A-Za-z0-9_])")
+_MONTHS = """
+    january february march april may june july august september october november december
+""".split()
+_NUMBER = re.compile(
+    r"(?<![A-Za-z0-9_#/.,'])(?:(?<![\w-])[A-Z]{3}[ \u00a0]?)?[-−]?(\d[\d.,'’\u00a0\u202f ]*\d|\d)(?![A-Za-z0-9_])"
+)
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -66,7 +68,9 @@ def _contains_words(text: str, words: str) -> bool:
     needle = " ".join(words.split()).casefold()
     if not needle:
         return False
-    pattern = rf"(?<!\w){re.escape(needle)}(?!\w)" if needle[0].isalnum() and needle[-1].isalnum() else re.escape(needle)
+    pattern = (
+        rf"(?<!\w){re.escape(needle)}(?!\w)" if needle[0].isalnum() and needle[-1].isalnum() else re.escape(needle)
+    )
     return re.search(pattern, " ".join(text.split()).casefold()) is not None
 
 

@@ -1,8 +1,8 @@
 """Record types: how a table validates, keys and shows its rows.
 
 Library services hold entities; hosted services hold plain frozen rows, validated against the package's JSON Schema, so
-that the parent process never imports a class of untrusted code. Both show the same JSON row view, and everything outside
-a service (conditions, diffs, the viewer) sees only that view.
+that the parent process never imports a class of untrusted code. Both show the same JSON row view, and everything
+outside a service (conditions, diffs, the viewer) sees only that view.
 """
 
 from __future__ import annotations

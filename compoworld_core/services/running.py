@@ -1,7 +1,8 @@
 """A running service: state, backend and context, and the transaction around every call.
 
-This is the one place that decides whether a call's staged writes are kept. An error keeps none; a `read` tool that wrote,
-or any exception that is not a `ToolError`, is a bug: nothing is kept and the evidence goes to whoever drives the service.
+This is the one place that decides whether a call's staged writes are kept. An error keeps none; a `read` tool that
+wrote, or any exception that is not a `ToolError`, is a bug: nothing is kept and the evidence goes to whoever drives the
+service.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class RunningService:
         self._effects = {tool.name: tool.effect for tool in package.spec.tools}
 
     @classmethod
-    def start(cls, package: ServicePackage, backend: ToolBackend, context: Context, universe: Universe) -> RunningService:
+    def start(
+        cls, package: ServicePackage, backend: ToolBackend, context: Context, universe: Universe
+    ) -> RunningService:
         """A service with the rows that the universe gives it; seal the state before the first call."""
         state = backend.new_state()
         rng = random.Random(f"{context.seed}/{context.service}/populate")

@@ -29,7 +29,9 @@ def populate(state: State, universe: Universe, rng: random.Random, start: dateti
         own = ids.setdefault(table.schema.entity, [])
         for _ in range(ROWS):
             try:
-                row = source.fresh().object({**table.schema.row, "properties": _drawn(table.schema, bool(own))}, optional=1)
+                row = source.fresh().object(
+                    {**table.schema.row, "properties": _drawn(table.schema, bool(own))}, optional=1
+                )
                 own.append(table.type.field(table.insert(**row), "id"))
             except (ToolError, ValueError):
                 continue
@@ -37,13 +39,15 @@ def populate(state: State, universe: Universe, rng: random.Random, start: dateti
 
 def seeding_order(state: State) -> list[str]:
     """Tables such that each comes after those it refers to, as far as there are no cycles."""
-    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph = nx.DiGraph()
     graph.add_nodes_from(state.tables)
     for name, table in state.tables.items():
         graph.add_edges_from((key.table, name) for key in table.schema.foreign_keys if key.table != name)
     components = nx.condensation(graph)
     order: list[str] = []
-    for component in nx.lexicographical_topological_sort(components, key=lambda node: min(components.nodes[node]["members"])):
+    for component in nx.lexicographical_topological_sort(
+        components, key=lambda node: min(components.nodes[node]["members"])
+    ):
         order += sorted(components.nodes[component]["members"])
     return order
 

@@ -110,8 +110,11 @@ class State:
         for item in self.tables.values():
             item.seal()
 
-    def commit(self) -> tuple[RowChange, ...]:
+    def commit(self, *, counted: bool = True) -> tuple[RowChange, ...]:
         """End the transaction and keep its writes.
+
+        Args:
+            counted: Whether the service's clock moves on; it doesn't for what the world itself does.
 
         Returns:
             Net changes by row, in the order in which the rows were first written.
@@ -130,7 +133,7 @@ class State:
             changes = tuple(RowChange(a.table, a.key, a.before, b.after) for a, b in spans.values())
         changes = tuple(change for change in changes if change.before != change.after)
         journal.clear()
-        if changes:
+        if changes and counted:
             self.writes += 1
         return changes
 
@@ -146,7 +149,7 @@ class State:
 
 
 @cache
-def _declaration(cls: type[State]) -> tuple[ServiceSchema, dict[str, type[Entity]]]:
+def _declaration(cls: type[Any]) -> tuple[ServiceSchema, dict[str, type[Entity]]]:
     hints = get_type_hints(cls, include_extras=True)
     entities = {name: get_args(hint)[0] for name, hint in hints.items() if get_origin(hint) is Table}
     ids = {name: _id_marker(entity, "id") for name, entity in entities.items()}
@@ -155,7 +158,7 @@ def _declaration(cls: type[State]) -> tuple[ServiceSchema, dict[str, type[Entity
     for name, entity in entities.items():
         options = cls._options.get(name, TableOptions())
         fields = set(entity.model_fields)
-        for unknown in ({field for group in options.unique for field in group} - fields):
+        for unknown in {field for group in options.unique for field in group} - fields:
             raise TypeError(f"{cls.__qualname__}.{name}: unique field {unknown!r} is not a field of {entity.__name__}")
         tables[name] = TableSchema(
             entity=ids[name].word.removeprefix("id:"),
@@ -165,7 +168,9 @@ def _declaration(cls: type[State]) -> tuple[ServiceSchema, dict[str, type[Entity
             foreign_keys=tuple(
                 ForeignKey(field=field, table=by_word[marker.word])
                 for field in entity.model_fields
-                if field != "id" and (marker := _find_id(hints_of(entity)[field])) is not None and marker.word in by_word
+                if field != "id"
+                and (marker := _find_id(hints_of(entity)[field])) is not None
+                and marker.word in by_word
             ),
             rules=options.rules,
         )

@@ -130,9 +130,7 @@ class Table(Generic[R]):
 
     def __len__(self) -> int:
         base = self._base.rows
-        return len(base) + sum(
-            (record is not None) - (key in base) for key, record in self._overlay.items()
-        )
+        return len(base) + sum((record is not None) - (key in base) for key, record in self._overlay.items())
 
     def where(self, predicate: Callable[[R], bool] | None = None, **equal: Any) -> tuple[R, ...]:
         """Rows whose fields equal the given values and that pass the predicate, in table order."""
@@ -203,9 +201,7 @@ class Table(Generic[R]):
         for name, table in self._state.tables.items():
             for foreign in table.schema.foreign_keys:
                 if foreign.table == self.name and any(
-                    key in _ids(table.type.field(other, foreign.field))
-                    for other in table
-                    if other is not record
+                    key in _ids(table.type.field(other, foreign.field)) for other in table if other is not record
                 ):
                     raise FailedPrecondition(f"{key} is still referred to by {name}.{foreign.field}")
         self._put(key, record, None, self.counter)
@@ -326,7 +322,9 @@ class Table(Generic[R]):
         found = [key for key in base_keys if key not in overlay]
         if not added:
             return found
-        order = {key: place for place, key in enumerate((*self._base.rows, *overlay))} if found or len(added) > 1 else {}
+        order = (
+            {key: place for place, key in enumerate((*self._base.rows, *overlay))} if found or len(added) > 1 else {}
+        )
         return sorted((*found, *added), key=lambda key: order.get(key, 0))
 
 

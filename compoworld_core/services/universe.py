@@ -21,22 +21,23 @@ _SIZES: Final[dict[Scale, dict[str, int]]] = {
     "large": {"staff": 400, "organisations": 900, "products": 800, "projects": 200},
 }
 
-_FIRST = (
-    "Aisha Ben Carla Dmitri Elena Farid Grace Hiro Ines Jonas Kavya Liam Mona Nadia Oskar Priya Quentin Rosa Samir Tove "
-    "Umar Vera Wendell Ximena Yusuf Zoe Anders Bettina Cyril Daphne Emil Freya Gustav Helga Ivan Judith Karim Leila "
-    "Marek Noor Ottilie Pavel Ramona Stellan Tamsin Ulrike Viktor Wanda Yara Zdenka"
-).split()
-_LAST = (
-    "Abara Bergstrom Castellan Dvorak Eriksen Falkner Greaves Haddad Iversen Jansson Kowalski Lindqvist Marchetti Nyberg "
-    "Okafor Petrov Quist Rasmussen Sandoval Takeda Ulvaeus Vasquez Weber Xanthos Yamada Zeller Adeyemi Brandt Corrigan "
-    "Delacroix Engstrom Fontaine Grimaldi Holloway Ishikawa Jurado Kessler Laurent Mbeki Novak Ostrowski Pellegrini "
-    "Rinaldi Soderberg Thibault Urbina Voss Whitlock Yilmaz Zimmer"
-).split()
-_STEMS = (
-    "Nordlys Halden Brightwater Castell Meridian Orchard Pinecrest Quarry Ridgeway Silverton Tideway Umbra Vantage "
-    "Westfell Yarrow Zephyr Alder Beacon Copperfield Dunmore Eastmark Fairholm Glenrock Harborview Ironbridge Juniper "
-    "Kestrel Larkspur Millbrook Northgate Oakhurst Pellworm Redcliff Saltmarsh Thornbury Upland Verdant Willowbank"
-).split()
+_FIRST = """
+    Aisha Ben Carla Dmitri Elena Farid Grace Hiro Ines Jonas Kavya Liam Mona Nadia Oskar Priya Quentin Rosa
+    Samir Tove Umar Vera Wendell Ximena Yusuf Zoe Anders Bettina Cyril Daphne Emil Freya Gustav Helga Ivan
+    Judith Karim Leila Marek Noor Ottilie Pavel Ramona Stellan Tamsin Ulrike Viktor Wanda Yara Zdenka
+""".split()
+_LAST = """
+    Abara Bergstrom Castellan Dvorak Eriksen Falkner Greaves Haddad Iversen Jansson Kowalski Lindqvist Marchetti
+    Nyberg Okafor Petrov Quist Rasmussen Sandoval Takeda Ulvaeus Vasquez Weber Xanthos Yamada Zeller Adeyemi
+    Brandt Corrigan Delacroix Engstrom Fontaine Grimaldi Holloway Ishikawa Jurado Kessler Laurent Mbeki Novak
+    Ostrowski Pellegrini Rinaldi Soderberg Thibault Urbina Voss Whitlock Yilmaz Zimmer
+""".split()
+_STEMS = """
+    Nordlys Halden Brightwater Castell Meridian Orchard Pinecrest Quarry Ridgeway Silverton Tideway Umbra
+    Vantage Westfell Yarrow Zephyr Alder Beacon Copperfield Dunmore Eastmark Fairholm Glenrock Harborview
+    Ironbridge Juniper Kestrel Larkspur Millbrook Northgate Oakhurst Pellworm Redcliff Saltmarsh Thornbury
+    Upland Verdant Willowbank
+""".split()
 _TRADES = (
     ("Optics", "optics"),
     ("Logistics", "logistics"),
@@ -75,7 +76,24 @@ _DEPARTMENTS = (
     ("Procurement", "Buyer"),
 )
 _ROLES = ("Purchasing Manager", "Managing Director", "Office Manager", "Head of Accounts", "Plant Manager")
-_MATERIALS = "Amber Basalt Cedar Cobalt Ember Flint Granite Ivory Jade Linen Maple Onyx Pearl Slate Topaz Walnut".split()
+_MATERIALS = [
+    "Amber",
+    "Basalt",
+    "Cedar",
+    "Cobalt",
+    "Ember",
+    "Flint",
+    "Granite",
+    "Ivory",
+    "Jade",
+    "Linen",
+    "Maple",
+    "Onyx",
+    "Pearl",
+    "Slate",
+    "Topaz",
+    "Walnut",
+]
 _GOODS = (
     ("Lamp", "LMP"),
     ("Scanner", "SCN"),
@@ -88,10 +106,11 @@ _GOODS = (
     ("Filter", "FLT"),
     ("Printer", "PRT"),
 )
-_CODENAMES = (
-    "Aurora Borealis Cascade Delta Evergreen Falcon Glacier Horizon Indigo Javelin Keystone Lighthouse Monsoon Nimbus "
-    "Orion Prism Quasar Rainier Solstice Tundra Vortex Wildfire Zenith Compass Harvest Lantern Mosaic Pioneer Summit Tempo"
-).split()
+_CODENAMES = """
+    Aurora Borealis Cascade Delta Evergreen Falcon Glacier Horizon Indigo Javelin Keystone Lighthouse Monsoon
+    Nimbus Orion Prism Quasar Rainier Solstice Tundra Vortex Wildfire Zenith Compass Harvest Lantern Mosaic
+    Pioneer Summit Tempo
+""".split()
 
 
 class _Data(BaseModel):

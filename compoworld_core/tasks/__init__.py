@@ -1,0 +1,1 @@
+"""Tasks: walks, plans, rubrics, and the gates that every task passes."""

@@ -1,0 +1,1 @@
+"""Composing services: recipes, worlds that fork and react, and the gateway that agents see."""
