@@ -1,5 +1,7 @@
 """Everything that a service module needs, and the only project module that an untrusted one may import."""
 
+from pydantic import Field
+
 from compoworld_core.errors import (
     AlreadyExists,
     FailedPrecondition,
@@ -53,6 +55,7 @@ __all__ = [
     "Email",
     "Entity",
     "FailedPrecondition",
+    "Field",
     "Id",
     "InvalidArguments",
     "Limit",
