@@ -1,0 +1,171 @@
+"""Bindings: how a reference solution says where an argument comes from.
+
+An argument is a literal, or an object with one `$` key that is evaluated against the answers of earlier steps:
+
+| form | value |
+|---|---|
+| `{"$ref": "s3.data.email"}` | part of an earlier answer |
+| `{"$pick": {"from": …, "where": {…}, "take": "id"}}` | a field of the first item of a list whose fields equal the given ones |
+| `{"$fact": {"step": "s5", "name": …}}` | what a reader takes from a text that step s5 returned |
+| `{"$text": [part, …]}` | parts joined into one text |
+| `{"$add" / "$sub" / "$mul": [a, b]}`, `{"$round": [a, places]}` | decimal arithmetic, half-up |
+
+Because the sources are explicit, a mutant ("used the outdated policy") is a mechanical edit of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from typing import Any
+
+from compoworld_core.services.conditions import equal
+from compoworld_core.services.envelope import Envelope
+
+Facts = Mapping[tuple[str, str], Mapping[str, str]]
+"""Facts of planted texts by (service, row id)."""
+
+
+class Unresolved(Exception):
+    """A binding points at something that is not there (an earlier step failed or found nothing)."""
+
+
+class Answers:
+    """Answers of the steps run so far, which bindings are evaluated against."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._envelopes: dict[str, Envelope] = {}
+        self._services: dict[str, str] = {}
+
+    def add(self, step: str, service: str, envelope: Envelope) -> None:
+        """Note a step's answer."""
+        self._envelopes[step] = envelope
+        self._services[step] = service
+
+    def evaluate(self, value: Any) -> Any:
+        """The value with every binding in it replaced by what it stands for.
+
+        Raises:
+            Unresolved: A binding points at something that is not there.
+        """
+        if isinstance(value, list):
+            return [self.evaluate(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        operator = binding_operator(value)
+        if operator is None:
+            return {key: self.evaluate(item) for key, item in value.items()}
+        return getattr(self, f"_{operator[1:]}")(value[operator])
+
+    def _ref(self, path: str) -> Any:
+        step, *parts = path.split(".")
+        found: Any = self._envelopes.get(step)
+        for part in parts:
+            if isinstance(found, dict) and part in found:
+                found = found[part]
+            elif isinstance(found, list) and part.isdigit() and int(part) < len(found):
+                found = found[int(part)]
+            else:
+                raise Unresolved(f"nothing at {path}")
+        if found is None:
+            raise Unresolved(f"nothing at {path}")
+        return found
+
+    def _pick(self, spec: Mapping[str, Any]) -> Any:
+        items = self.evaluate(spec["from"])
+        where = self.evaluate(spec["where"])
+        if isinstance(items, list):
+            for item in items:
+                if isinstance(item, dict) and all(equal(item.get(key), wanted) for key, wanted in where.items()):
+                    taken = item.get(spec["take"])
+                    if taken is not None:
+                        return taken
+        raise Unresolved(f"no item with {where}")
+
+    def _fact(self, spec: Mapping[str, Any]) -> str:
+        step, name = spec["step"], str(self.evaluate(spec["name"]))
+        wanted = self.evaluate(spec["of"]) if "of" in spec else None
+        for key in _ids_in(self._envelopes.get(step)):
+            facts = self._facts.get((self._services[step], key), {})
+            if name in facts and wanted in (None, key):
+                return facts[name]
+        raise Unresolved(f"step {step} returned no text that says {name!r}")
+
+    def _text(self, parts: list[Any]) -> str:
+        return "".join(str(self.evaluate(part)) for part in parts)
+
+    def _numbers(self, operands: list[Any]) -> list[Decimal]:
+        try:
+            return [Decimal(str(self.evaluate(item))) for item in operands]
+        except InvalidOperation:
+            raise Unresolved(f"not numbers: {operands}") from None
+
+    def _add(self, operands: list[Any]) -> str:
+        return format(sum(self._numbers(operands), Decimal(0)), "f")
+
+    def _sub(self, operands: list[Any]) -> str:
+        first, *others = self._numbers(operands)
+        return format(first - sum(others, Decimal(0)), "f")
+
+    def _mul(self, operands: list[Any]) -> str:
+        product = Decimal(1)
+        for number in self._numbers(operands):
+            product *= number
+        return format(product, "f")
+
+    def _round(self, operands: list[Any]) -> str:
+        number, places = self._numbers(operands)
+        return format(number.quantize(Decimal(1).scaleb(-int(places)), rounding=ROUND_HALF_UP), "f")
+
+
+_OPERATORS = ("$ref", "$pick", "$fact", "$text", "$add", "$sub", "$mul", "$round")
+
+
+def binding_operator(value: Any) -> str | None:
+    """The operator of a binding, or None for a plain value."""
+    if isinstance(value, dict) and len(value) == 1:
+        key = next(iter(value))
+        return key if key in _OPERATORS else None
+    return None
+
+
+def bindings_in(value: Any) -> Iterator[tuple[tuple[str | int, ...], dict[str, Any]]]:
+    """(path, binding) of every outermost binding that reads an answer: `$ref`, `$pick` and `$fact`."""
+    if isinstance(value, dict):
+        if binding_operator(value) in ("$ref", "$pick", "$fact"):
+            yield (), value
+            return
+        for key, item in value.items():
+            yield from (((key, *path), found) for path, found in bindings_in(item))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from (((index, *path), found) for path, found in bindings_in(item))
+
+
+def steps_read(value: Any) -> set[str]:
+    """Ids of the steps whose answers a value depends on, at any depth."""
+    found: set[str] = set()
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            found.add(value["$ref"].split(".")[0])
+        fact = value.get("$fact")
+        if isinstance(fact, dict):
+            found.add(fact["step"])
+        for item in value.values():
+            found |= steps_read(item)
+    elif isinstance(value, list):
+        for item in value:
+            found |= steps_read(item)
+    return found
+
+
+def _ids_in(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("id"), str):
+            yield value["id"]
+        for item in value.values():
+            yield from _ids_in(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _ids_in(item)

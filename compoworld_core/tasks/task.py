@@ -1,0 +1,101 @@
+"""Tasks: an instruction, the world it plays in, and everything that decides whether it was done."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from compoworld_core.storage.digest import digest
+from compoworld_core.tasks.rubric import Rubric
+from compoworld_core.worlds.recipe import WorldRecipe
+
+JsonObject = dict[str, Any]
+
+Split = Literal["sft", "rl", "eval_combo", "eval_service"]
+Difficulty = Literal["easy", "standard", "single"]
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Step(_Data):
+    """One tool call of a reference solution.
+
+    Attributes:
+        id: `s1`, `s2`, …
+        tool: The tool's own name in its service.
+        arguments: Literals and bindings (see `bindings.py`).
+        effect: What the call does to state.
+        after: Steps that must have run before, beyond those whose answers the arguments read.
+    """
+
+    id: str
+    service: str
+    tool: str
+    arguments: JsonObject
+    effect: Literal["read", "write"]
+    after: tuple[str, ...] = ()
+
+
+class AnswerFact(_Data):
+    """Something that the final answer states."""
+
+    label: str
+    value: Any
+
+
+class Solution(_Data):
+    """The reference solution: steps in one valid order, and the facts of the final answer."""
+
+    steps: tuple[Step, ...] = Field(min_length=1)
+    answer: tuple[AnswerFact, ...] = ()
+
+
+class InformationEdge(_Data):
+    """A value first seen in one step's answer, absent from the instruction, and needed in another step.
+
+    Attributes:
+        target: Id of the step that uses the value, or `answer`.
+        argument: Where the value is used.
+        criterion: A criterion that fails when the value is substituted.
+    """
+
+    source: str
+    target: str
+    source_service: str
+    target_service: str
+    argument: str
+    criterion: str
+
+
+class Task(_Data):
+    """A task, complete: whoever has it and the packages it pins can run and judge it.
+
+    Attributes:
+        walk: Services in the order in which the reference solution visits them.
+        core: The services that the walk visits.
+        capabilities: What the task demands (`join`, `policy_branch`, `stale_reread` …), for analysis and curricula.
+        difficulty: The profile that it was made with.
+        shape: The kinds of its visits in order, for counting how varied tasks are.
+    """
+
+    instruction: str
+    recipe: WorldRecipe
+    rubric: Rubric
+    solution: Solution
+    walk: tuple[str, ...]
+    core: tuple[str, ...]
+    edges: tuple[InformationEdge, ...]
+    capabilities: tuple[str, ...]
+    difficulty: Difficulty
+    split: Split
+    shape: str
+    author: str
+
+    @cached_property
+    def id(self) -> str:
+        """Content id: `task_` and the start of the sha256 of everything else."""
+        return f"task_{digest(self)[:16]}"
