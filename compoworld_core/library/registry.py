@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import sys
 from functools import cache
 from typing import Any
 
@@ -15,12 +16,12 @@ from compoworld_core.services.service import Service
 
 @cache
 def library_services() -> dict[str, type[Service[Any]]]:
-    """Service classes by name, in the order of their names."""
+    """Service classes by name, in the order of their names. A class without a `domain` is a part of a service."""
     found: dict[str, type[Service[Any]]] = {}
     for module_info in pkgutil.walk_packages(library.__path__, f"{library.__name__}."):
         module = importlib.import_module(module_info.name)
         for _, value in inspect.getmembers(module, inspect.isclass):
-            if issubclass(value, Service) and value is not Service and value.__module__ == module.__name__:
+            if issubclass(value, Service) and hasattr(value, "domain") and value.__module__ == module.__name__:
                 if value.name in found:
                     raise TypeError(f"two library services are named {value.name!r}")
                 found[value.name] = value
@@ -39,7 +40,24 @@ def library_package(name: str) -> ServicePackage:
         name=name,
         origin="library",
         author="library",
-        source=inspect.getsource(inspect.getmodule(service)),  # type: ignore[arg-type]
+        source=_source(service.__module__),
         spec=service.spec(),
         tables=service.state_class.declaration()[0],
     )
+
+
+def _source(module: str) -> str:
+    """Text of a library module, with those of the other library modules that its names come from."""
+    texts: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        if name in texts or not name.startswith(f"{library.__name__}."):
+            return
+        texts[name] = ""
+        loaded = sys.modules[name]
+        for value in list(vars(loaded).values()):
+            add(value.__name__ if inspect.ismodule(value) else str(getattr(value, "__module__", "")))
+        texts[name] = inspect.getsource(loaded)
+
+    add(module)
+    return "\n\n".join(texts[name] for name in sorted(texts))
