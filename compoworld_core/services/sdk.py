@@ -44,6 +44,7 @@ from compoworld_core.services.service import Service
 from compoworld_core.services.state import State, table
 from compoworld_core.services.table import Table
 from compoworld_core.services.tool import tool
+from compoworld_core.storage.digest import canonical_json
 
 __all__ = [
     "AlreadyExists",
@@ -85,6 +86,7 @@ __all__ = [
     "Title",
     "Url",
     "Username",
+    "canonical_json",
     "paginate",
     "table",
     "tool",

@@ -35,14 +35,15 @@ class Id(Semantic):
     """Marks the identifier of an entity; `prefix` starts the ids that a table hands out.
 
     `TicketId = Annotated[str, Id("ticket", prefix="tkt")]`: a table keyed by it issues `tkt_1001`, `tkt_1002`, …, and
-    any other field of this type in the same service is a foreign key to that table.
+    any other field of this type in the same service is a foreign key to that table. With an empty prefix the ids are
+    numbers written as text, `1001`, `1002`, …
     """
 
     prefix: str = ""
 
-    def __init__(self, entity: str, prefix: str = "") -> None:
+    def __init__(self, entity: str, prefix: str | None = None) -> None:
         object.__setattr__(self, "word", f"id:{entity}")
-        object.__setattr__(self, "prefix", prefix or entity)
+        object.__setattr__(self, "prefix", entity if prefix is None else prefix)
 
 
 def _to_cents(value: Decimal) -> Decimal:

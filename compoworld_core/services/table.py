@@ -159,7 +159,8 @@ class Table(Generic[R]):
         """
         counter = self.counter
         if fields.get("id") is None:
-            fields["id"] = f"{self.schema.id_prefix}_{counter}"
+            prefix = self.schema.id_prefix
+            fields["id"] = f"{prefix}_{counter}" if prefix else str(counter)
             self.counter = counter + 1
         try:
             record = self.type.build(fields)
