@@ -1,0 +1,1 @@
+"""Services in which people write to each other."""
