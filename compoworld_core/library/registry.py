@@ -40,14 +40,14 @@ def library_package(name: str) -> ServicePackage:
         name=name,
         origin="library",
         author="library",
-        source=_source(service.__module__),
+        code=_code(service.__module__),
         spec=service.spec(),
         tables=service.state_class.declaration()[0],
     )
 
 
-def _source(module: str) -> str:
-    """Text of a library module, with those of the other library modules that its names come from."""
+def _code(module: str) -> dict[str, str]:
+    """Texts of a library module and of the other library modules that its names come from, by file name."""
     texts: dict[str, str] = {}
 
     def add(name: str) -> None:
@@ -60,4 +60,5 @@ def _source(module: str) -> str:
         texts[name] = inspect.getsource(loaded)
 
     add(module)
-    return "\n\n".join(texts[name] for name in sorted(texts))
+    names = {name: "service" if name == module else name.rsplit(".", 1)[1] for name in sorted(texts)}
+    return {f"{names[name]}.py": text for name, text in texts.items()}

@@ -23,7 +23,7 @@ class ServicePackage(BaseModel):
 
     Attributes:
         origin: `library` code runs in process, everything else only in the sandboxed host.
-        source: Text of `service.py`.
+        code: Text by file name; `service.py` defines the service, a library service may have siblings.
         tests: The author's self-tests (see `synthesis/selftest.py`), as data.
         author: Who wrote it: `library`, `rules`, `pi`.
     """
@@ -33,7 +33,7 @@ class ServicePackage(BaseModel):
     name: str
     origin: Origin
     author: str
-    source: str
+    code: dict[str, str]
     spec: ServiceSpec
     tables: ServiceSchema
     tests: str = "[]"
@@ -46,7 +46,7 @@ class ServicePackage(BaseModel):
     def files(self) -> dict[str, str]:
         """The package as it is shipped, text by file name."""
         return {
-            "service.py": self.source,
+            **self.code,
             "schema.json": canonical_json(self.tables),
             "spec.json": canonical_json(self.spec),
             "tests.json": self.tests,
