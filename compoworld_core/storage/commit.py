@@ -95,7 +95,7 @@ class DatasetCommit(_Record):
 class DatasetWriter(Generic[Row]):
     """One attempt at one shard, fed row by row; not for use by several threads.
 
-    Leaving the block without `commit` leaves the shard as it was; what the attempt wrote stays unseen until `sweep`.
+    Leaving the block without `commit` leaves the shard as it was; parts that were full stay unseen until `sweep`.
 
     Args:
         deterministic: Whether every attempt must produce the same rows; then losing to different content is an error.
@@ -114,6 +114,7 @@ class DatasetWriter(Generic[Row]):
         self._rows = 0
         self._digest = hashlib.sha256()
         self._last_key: Any = None
+        self._is_sound = True
         self._part: _OpenPart[Row] | None = None
         self._resources = ExitStack()
 
@@ -124,32 +125,37 @@ class DatasetWriter(Generic[Row]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._part:
-            self._part.abandon()
-        self._resources.__exit__(kind, error, trace)
+            with suppress(Exception):  # Parquet lets go of the file by writing its end, which goes with the rest
+                self._part.writer.close()
+            self._resources.__exit__(_Abandoned, _Abandoned(), None)
 
     def add(self, row: Row) -> None:
         """Add a row.
 
         Raises:
-            InputError: A value of the row cannot be stored.
+            InputError: A value of the row cannot be stored. The row is left out and the next may be added.
             StorageError: The disk is full, or the row is out of the declared order.
         """
         plain = self._type.plain(row)
         self._check_order(plain)
         line = dump_plain(plain).encode() + b"\n"
+        self._is_sound = False  # until the row is wholly in: half a row must never be committed
         self._digest.update(line)
         self._rows += 1
         part = self._part = self._part or self._open_part()
         part.writer.add(plain, len(line))
         if part.writer.size >= PART_BYTES:
             self._finish_part(part)
+        self._is_sound = True
 
     def commit(self, sidecar: Mapping[str, Any] | None = None) -> ShardCommit:
         """Make the rows the shard's content, or adopt the attempt that was first.
 
         Raises:
-            StorageError: A deterministic stage lost to different content.
+            StorageError: A deterministic stage lost to different content, or writing a row failed before.
         """
+        if not self._is_sound:
+            raise StorageError(f"{self._store.uri}/{self._path}: writing a row failed, so this attempt cannot commit")
         if self._part:
             self._finish_part(self._part)
         if sidecar is not None:
@@ -207,6 +213,10 @@ class DatasetWriter(Generic[Row]):
         self._resources.close()
 
 
+class _Abandoned(Exception):
+    """Tells a store's open file that it is not to be published."""
+
+
 @dataclass
 class _OpenPart(Generic[Row]):
     path: str
@@ -216,11 +226,6 @@ class _OpenPart(Generic[Row]):
     def measured(self) -> PartFile:
         size = self.file.seek(0, SEEK_END)
         return PartFile(path=self.path, rows=self.writer.rows, bytes=size, sha256=_sha256(self.file))
-
-    def abandon(self) -> None:
-        """Make the Parquet writer let go of the file, which is discarded."""
-        with suppress(Exception):
-            self.writer.close()
 
 
 def write_shard(
@@ -265,8 +270,8 @@ def merge(store: Store, location: DatasetLocation, type: DatasetType[Row], shard
         raise StorageError(f"{place}: shards {_listed(missing)} of {shards} are not committed; run their jobs again")
     if surplus := sorted(found - set(range(shards))):
         raise StorageError(
-            f"{place}: the plan has {shards} shards (0 to {shards - 1}), but shards {_listed(surplus)} are committed too; "
-            "delete the dataset and run its stage again"
+            f"{place}: the plan has {shards} shards (0 to {shards - 1}), but shards {_listed(surplus)} are committed "
+            "too; delete the dataset and run its stage again"
         )
     commits = []
     for shard in range(shards):
@@ -314,7 +319,7 @@ def read_sidecars(store: Store, location: DatasetLocation) -> list[dict[str, Any
 
 
 def sweep(store: Store, location: DatasetLocation) -> int:
-    """Remove attempts that lost; the number of blobs removed.
+    """Remove what lost or killed attempts left; the number of files removed.
 
     Only attempts of committed shards go: no attempt but the committed one can ever count there, so sweeping is safe
     while jobs run. Attempts of an uncommitted shard may still win and stay.
@@ -322,14 +327,9 @@ def sweep(store: Store, location: DatasetLocation) -> int:
     removed = 0
     for shard in _committed_shards(store, location):
         winner = shard_commit(store, location, shard)
-        attempts: dict[str, int] = {}
-        for name in store.names(location.shard(shard)):
-            if match := re.fullmatch(rf"{re.escape(location.shard(shard))}/(attempt=(\w+))/.*", name):
-                attempts[match[1]] = attempts.get(match[1], 0) + 1
-        for attempt, blobs in attempts.items():
-            if winner and attempt != f"attempt={winner.attempt}":
-                store.delete(f"{location.shard(shard)}/{attempt}")
-                removed += blobs
+        if winner:
+            path = location.shard(shard)
+            removed += store.delete(path, keep=(f"{path}/{_COMMIT}", f"{path}/attempt={winner.attempt}"))
     return removed
 
 

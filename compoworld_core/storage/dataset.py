@@ -94,6 +94,10 @@ class DatasetType(Generic[Row]):
             plain: dict[str, Any] = to_plain(row)
         except InputError as error:
             raise InputError(f"{self.name}: {error}") from None
+        for column in self.columns:
+            value = plain[column.name]
+            if column.kind == "int64" and value is not None and not -(2**63) <= value < 2**63:
+                raise InputError(f"{self.name}: $.{column.name}: {value} does not fit a column of 64-bit integers")
         return plain
 
     def table(self, rows: Iterable[Mapping[str, Any]]) -> Any:
@@ -103,11 +107,7 @@ class DatasetType(Generic[Row]):
         rows = list(rows)
         arrays = []
         for column, field in zip(self.columns, self.arrow_schema, strict=True):
-            values = [_stored(column, row[column.name]) for row in rows]
-            try:
-                arrays.append(pa.array(values, field.type))
-            except (pa.ArrowInvalid, OverflowError) as error:
-                raise InputError(f"{self.name}.{column.name}: does not fit {field.type}: {error}") from None
+            arrays.append(pa.array([_stored(column, row[column.name]) for row in rows], field.type))
         return pa.Table.from_arrays(arrays, schema=self.arrow_schema)
 
     def rows(self, table: Any) -> Iterable[Row]:

@@ -12,14 +12,13 @@ import fcntl
 import io
 import os
 import secrets
-import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from compoworld_core.errors import InputError, StorageError
-from compoworld_core.storage.store import checked_name
+from compoworld_core.storage.store import checked_name, is_below
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EOPNOTSUPP}
@@ -105,6 +104,10 @@ class FileStore:
                 os.link(temporary, path)
             except FileExistsError:
                 return False
+            except FileNotFoundError:
+                if path.exists():  # created by another, whose janitor took the temporary file for a leftover
+                    return False
+                raise StorageError(f"{path}: its directory was removed while it was written") from None
             _sync_directory(path.parent)
         return True
 
@@ -138,14 +141,22 @@ class FileStore:
             found += [(base / name).as_posix() for name in files if not name.startswith(".")]
         yield from sorted(found)
 
-    def delete(self, prefix: str) -> None:
+    def delete(self, prefix: str, keep: Collection[str] = ()) -> int:
         """See `Store.delete`."""
         path = self._path(prefix)
-        with explained(str(path)), suppress(FileNotFoundError):
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+        removed = 0
+        with explained(str(path)):
+            if path.is_file():
+                path.unlink(missing_ok=True)
+                return 1
+            for directory, _, files in os.walk(path, topdown=False):
+                for file in (Path(directory, name) for name in files):
+                    if not is_below(file.relative_to(self.root).as_posix(), keep):
+                        file.unlink(missing_ok=True)
+                        removed += 1
+                with suppress(OSError):  # not empty
+                    os.rmdir(directory)
+        return removed
 
     def _path(self, name: str) -> Path:
         return self.root / checked_name(name)

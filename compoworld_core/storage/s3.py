@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import urlsplit
@@ -28,10 +28,11 @@ from botocore.exceptions import (
 
 from compoworld_core.errors import CompoWorldError, InputError, StorageError, TransientError
 from compoworld_core.storage.files import GuardedFile
-from compoworld_core.storage.store import checked_name
+from compoworld_core.storage.store import checked_name, is_below
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
 
 _TRANSFER = TransferConfig(max_concurrency=4)
 _MISSING = {"NoSuchKey", "404", "NotFound"}
@@ -47,7 +48,7 @@ def open_s3(bucket: str, prefix: str) -> S3Store:
     config = Config(
         # 4 tries of 2 s plus backoff: a dead endpoint fails within some 15 s, and the orchestrator retries the job.
         connect_timeout=2,
-        read_timeout=30,
+        read_timeout=15,
         retries={"total_max_attempts": 4, "mode": "standard"},
         max_pool_connections=64,
         tcp_keepalive=True,
@@ -59,7 +60,8 @@ def open_s3(bucket: str, prefix: str) -> S3Store:
     host = urlsplit(endpoint).netloc.rpartition("@")[2] if endpoint else "AWS"
     place = f"s3://{bucket} at {host}"
     try:
-        client = boto3.client("s3", config=config, endpoint_url=endpoint, region_name=_region(endpoint))
+        # An own session: the default one is shared by all of the process, and not safe to use from several threads.
+        client = boto3.Session().client("s3", config=config, endpoint_url=endpoint, region_name=_region(endpoint))
     except (BotoCoreError, ValueError) as error:
         raise InputError(f"{place}: {error}; check AWS_ENDPOINT_URL, AWS_REGION and AWS_PROFILE") from error
     store = S3Store(client, bucket, prefix, place)
@@ -150,12 +152,21 @@ class S3Store:
         for keys in self._pages(prefix):
             yield from (key.removeprefix(self._prefix) for key in keys)
 
-    def delete(self, prefix: str) -> None:
-        """See `Store.delete`."""
-        with self._explained():
-            self._client.delete_object(Bucket=self._bucket, Key=self._key(prefix))
-            for keys in self._pages(prefix):
-                self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": [{"Key": key} for key in keys]})
+    def delete(self, prefix: str, keep: Collection[str] = ()) -> int:
+        """See `Store.delete`; uploads that never ended are left to the bucket's lifecycle rule."""
+        removed = 0
+        if prefix not in keep and self.exists(prefix):
+            with self._explained():
+                self._client.delete_object(Bucket=self._bucket, Key=self._key(prefix))
+            removed = 1
+        for keys in self._pages(prefix):
+            doomed = [key for key in keys if not is_below(key.removeprefix(self._prefix), keep)]
+            if doomed:
+                objects: list[ObjectIdentifierTypeDef] = [{"Key": key} for key in doomed]
+                with self._explained():
+                    self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": objects, "Quiet": True})
+                removed += len(doomed)
+        return removed
 
     def _key(self, name: str) -> str:
         return self._prefix + checked_name(name)

@@ -7,7 +7,7 @@ invisible under every operation, so a killed writer leaves nothing that a reader
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -54,8 +54,11 @@ class Store(Protocol):
     def names(self, prefix: str = "") -> Iterator[str]:
         """Names of all blobs below the directory `prefix`, sorted."""
 
-    def delete(self, prefix: str) -> None:
-        """Remove the blob `prefix` and all blobs below it; nothing happens where there are none."""
+    def delete(self, prefix: str, keep: Collection[str] = ()) -> int:
+        """Remove the blob `prefix` and all below it, with what killed writers left there; the number removed.
+
+        Blobs named in `keep`, or below a directory named there, stay.
+        """
 
 
 def open_store(uri: str | Path) -> Store:
@@ -81,6 +84,11 @@ def open_store(uri: str | Path) -> Store:
 
         return open_s3(parts.netloc, parts.path.strip("/"))
     raise InputError(f"{text}: not a store; use s3://bucket/prefix, file:///absolute/path or a path")
+
+
+def is_below(name: str, directories: Collection[str]) -> bool:
+    """Whether the name is one of the given or lies below one."""
+    return any(name == directory or name.startswith(f"{directory}/") for directory in directories)
 
 
 def checked_name(name: str) -> str:

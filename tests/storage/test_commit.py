@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compoworld_core.errors import StorageError
+from compoworld_core.errors import InputError, StorageError
 from compoworld_core.storage import (
     DatasetLocation,
     DatasetType,
@@ -163,11 +163,24 @@ def test_failing_rows_leave_the_shard_uncommitted(store: Store) -> None:
     assert list(store.names()) == []
 
 
+def test_refused_row_is_left_out_and_the_writer_goes_on(store: Store) -> None:
+    with DatasetWriter(store, HERE, NOTES, 0, deterministic=True) as writer:
+        writer.add(Note(id="1"))
+        with pytest.raises(InputError, match="unpaired surrogate"):
+            writer.add(Note(id="2", body="\ud800"))
+        writer.add(Note(id="3"))
+        writer.commit()
+
+    merge(store, HERE, NOTES, 1)
+    assert list(read_dataset(store, HERE, NOTES)) == [Note(id="1"), Note(id="3")]
+
+
 def test_leaving_without_commit_leaves_the_shard_uncommitted(store: Store) -> None:
     with DatasetWriter(store, HERE, NOTES, 0, deterministic=True) as writer:
         writer.add(notes(1)[0])
 
     assert shard_commit(store, HERE, 0) is None
+    assert list(store.names()) == []
 
 
 def test_merge_names_the_missing_shards(store: Store) -> None:
@@ -258,9 +271,12 @@ def test_sidecars_of_the_winners_are_read_and_may_grow_while_rows_stream(store: 
     assert read_sidecars(store, HERE) == [{"seconds": 2.5}, {}]
 
 
-def test_sweep_takes_lost_attempts_and_nothing_committed_or_undecided(store: Store) -> None:
+def test_sweep_takes_lost_attempts_and_nothing_committed_or_undecided(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     won = write_shard(store, HERE, NOTES, 0, notes(2), deterministic=True, sidecar={"a": 1})
     write_shard(store, HERE, NOTES, 0, notes(2), deterministic=True, sidecar={"a": 2})
+    monkeypatch.setattr(commit, "PART_BYTES", 1)
     with DatasetWriter(store, HERE, NOTES, 1, deterministic=True) as undecided:
         undecided.add(notes(1)[0])
 

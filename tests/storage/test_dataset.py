@@ -135,7 +135,7 @@ def test_value_outside_its_column_is_refused_by_name() -> None:
         strict=False,
     )  # fmt: skip
 
-    with pytest.raises(InputError, match=r"everything\.count: does not fit int64"):
+    with pytest.raises(InputError, match=r"everything: \$\.count: 9223372036854775808 does not fit"):
         written(EVERYTHING, [row])
 
 

@@ -8,13 +8,15 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import boto3
 import pytest
 
 from compoworld_core.errors import CompoWorldError, InputError, StorageError, TransientError
 from compoworld_core.storage import open_store, read_dataset, shard_commit, write_shard
-from tests.storage.rows import HERE, NOTES, notes
+from tests.storage.rows import HERE, NOTES, Note, notes
 from tests.storage.seaweedfs import SeaweedFS
 
 SECRET = "very-secret-4711"
@@ -22,17 +24,23 @@ SECRET = "very-secret-4711"
 FILL_THE_DISK = """
 import random, sys
 from compoworld_core.errors import StorageError
-from compoworld_core.storage import DatasetLocation, merge, open_store, read_dataset, write_shard
+from compoworld_core.storage import DatasetLocation, DatasetWriter, merge, open_store, read_dataset, write_shard
 from tests.storage.rows import HERE, NOTES, Note, notes
 
 store, before = open_store(sys.argv[1]), DatasetLocation(dataset="notes", key="before")
 write_shard(store, before, NOTES, 0, notes(2), deterministic=True)
 merge(store, before, NOTES, 1)
 noise = (Note(id=f"{n:09}", body=random.Random(n).randbytes(20_000).hex()) for n in range(1_000))
-try:
-    write_shard(store, HERE, NOTES, 0, noise, deterministic=True)
-except StorageError as error:
-    print(error)
+with DatasetWriter(store, HERE, NOTES, 0, deterministic=True) as writer:
+    try:
+        for note in noise:
+            writer.add(note)
+    except StorageError as error:
+        print(error)
+    try:
+        writer.commit()
+    except StorageError as error:
+        print(error)
 assert list(read_dataset(store, before, NOTES)) == notes(2)
 assert list(store.names(HERE.path)) == []
 """
@@ -41,15 +49,16 @@ assert list(store.names(HERE.path)) == []
 def test_full_disk_says_what_to_do_and_keeps_what_is_committed(tmp_path: Path) -> None:
     if not shutil.which("unshare"):
         pytest.skip("no unshare to mount a small disk with")
-    mount = ["unshare", "-Urm", "sh", "-c", 'mount -t tmpfs -o size=2m tmpfs "$0" && shift 0 && exec "$@"', tmp_path]
+    mount = ["unshare", "-Urm", "sh", "-c", 'mount -t tmpfs -o size=2m tmpfs "$0" && exec "$@"', str(tmp_path)]
     if subprocess.run([*mount, "true"], capture_output=True).returncode:
         pytest.skip("this machine does not let users mount a small disk")
 
-    done = subprocess.run([*mount, sys.executable, "-c", FILL_THE_DISK, tmp_path], capture_output=True, text=True)
+    done = subprocess.run([*mount, sys.executable, "-c", FILL_THE_DISK, str(tmp_path)], capture_output=True, text=True)
 
     assert done.returncode == 0, done.stderr
     assert "no room to write (No space left on device)" in done.stdout
     assert "free space" in done.stdout
+    assert "this attempt cannot commit" in done.stdout
     assert done.stderr == ""
 
 
@@ -57,7 +66,7 @@ def test_file_size_limit_is_reported_as_no_room(tmp_path: Path) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))
 
-    command = [sys.executable, "-c", FILL_THE_DISK, tmp_path]
+    command = [sys.executable, "-c", FILL_THE_DISK, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit)
 
     assert done.returncode == 0, done.stderr
@@ -123,7 +132,9 @@ def test_missing_bucket_is_a_configuration_error(seaweedfs: SeaweedFS, aws: pyte
     for name, value in seaweedfs.environment.items():
         aws.setenv(name, value)
 
-    with pytest.raises(InputError, match="s3://no-such-bucket at 127.0.0.1:.*: no such bucket; create it") as caught:
+    with pytest.raises(
+        InputError, match=r"s3://no-such-bucket at 127\.0\.0\.1:\d+: no such bucket; create it"
+    ) as caught:
         open_store("s3://no-such-bucket/x")
 
     assert caught.value.exit_code == 2
@@ -146,28 +157,26 @@ def test_denied_credentials_are_a_configuration_error(
 
 @pytest.mark.components
 def test_bucket_that_vanishes_under_a_writer_is_reported(seaweedfs: SeaweedFS, aws: pytest.MonkeyPatch) -> None:
-    import boto3
-
     for name, value in seaweedfs.environment.items():
         aws.setenv(name, value)
-    client = boto3.client("s3")
+    client = boto3.Session().client("s3")
     client.create_bucket(Bucket="short-lived")
     store = open_store("s3://short-lived/x")
     client.delete_bucket(Bucket="short-lived")
 
-    with pytest.raises(CompoWorldError, match="s3://short-lived at .*: no such bucket"):
+    with pytest.raises(CompoWorldError, match=r"s3://short-lived at .*: no such bucket"):
         write_shard(store, HERE, NOTES, 0, notes(2), deterministic=True)
 
 
 def test_sweeping_under_a_writer_is_reported(tmp_path: Path) -> None:
     store = open_store(tmp_path)
 
-    def rows_during_which_the_dataset_is_deleted() -> object:
+    def rows_during_which_the_dataset_is_deleted() -> Iterator[Note]:
         yield from notes(2)
         store.delete(HERE.path)
 
     with pytest.raises(StorageError, match="its directory was removed while it was written"):
-        write_shard(store, HERE, NOTES, 0, rows_during_which_the_dataset_is_deleted(), deterministic=True)  # type: ignore[arg-type]
+        write_shard(store, HERE, NOTES, 0, rows_during_which_the_dataset_is_deleted(), deterministic=True)
 
     assert shard_commit(store, HERE, 0) is None
     with pytest.raises(StorageError, match="not committed"):

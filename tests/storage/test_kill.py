@@ -30,6 +30,7 @@ from compoworld_core.storage import (
     read_dataset,
     read_ref,
     shard_commit,
+    sweep,
     write_shard,
 )
 from tests.storage.rows import HERE, NOTES, notes
@@ -115,7 +116,17 @@ def check_every_kill(uri: Callable[[int], str], instants: Callable[[int], list[i
         assert again.digest == expected.digest
         assert list(read_dataset(store, HERE, NOTES)) == ROWS
         assert read_ref(store, "latest") == "here"
+        check_sweep_leaves_what_counts(store)
     assert seen == {(False, False), (True, False), (True, True)}, "kills fell before, between and after the commits"
+
+
+def check_sweep_leaves_what_counts(store: Store) -> None:
+    sweep(store, HERE)
+    done = shard_commit(store, HERE, 0)
+    assert done
+    committed = [*(file.path for file in done.files), f"attempt={done.attempt}/_SIDECAR.json", "_COMMIT.json"]
+    assert set(store.names(HERE.shard(0))) == {f"{HERE.shard(0)}/{path}" for path in committed}
+    assert list(read_dataset(store, HERE, NOTES)) == ROWS
 
 
 def fresh(uri: str) -> Store:
@@ -128,6 +139,8 @@ def fresh(uri: str) -> Store:
 
 def test_kill_at_many_instants(tmp_path: Path) -> None:
     check_every_kill(lambda instant: str(tmp_path / str(instant)), lambda total: list(range(1, total, 23)))
+
+    assert not list(tmp_path.glob("*/notes/k1/shard=0/**/.*")), "half-written files were swept too"
 
 
 @pytest.mark.slow

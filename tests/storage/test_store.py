@@ -30,11 +30,11 @@ def race(racer: Callable[[int], bool]) -> list[bool]:
 
 def test_written_blob_reads_back_whole_and_seekable(store: Store) -> None:
     with store.write("a/b/blob") as file:
-        file.write(b"x" * 3_000_000)
+        file.write(b"x" * 10_000_000)
         file.write(b"end")
 
     with store.open("a/b/blob") as found:
-        found.seek(3_000_000)
+        found.seek(10_000_000)
         assert found.read() == b"end"
     assert store.exists("a/b/blob")
 
@@ -122,11 +122,20 @@ def test_delete_ends_at_the_directory(store: Store) -> None:
     for name in ("d/shard=1/b", "d/shard=10/a", "d/shard=1/a/c", "e"):
         store.create(name, b"")
 
-    store.delete("d/shard=1")
-    store.delete("e")
-    store.delete("none")
+    assert store.delete("d/shard=1") == 2
+    assert store.delete("e") == 1
+    assert store.delete("none") == 0
 
     assert list(store.names()) == ["d/shard=10/a"]
+
+
+def test_delete_keeps_what_it_is_told_to(store: Store) -> None:
+    for name in ("d/a=1/x", "d/a=1/y/z", "d/a=10/x", "d/commit", "d/other"):
+        store.create(name, b"")
+
+    assert store.delete("d", keep=("d/a=1", "d/commit")) == 2
+
+    assert list(store.names()) == ["d/a=1/x", "d/a=1/y/z", "d/commit"]
 
 
 def test_ref_moves_only_from_where_the_mover_saw_it(store: Store) -> None:
