@@ -1,0 +1,1 @@
+"""Services that keep what people write down."""
