@@ -79,7 +79,7 @@ class Accounts(Desk):
                 industry=industry, tier=tier, owner_email=owner_email, city=city, country=country, billing_id=billing_id
             ),
         )
-        return paginate(sorted(rows, key=lambda row: (row.name.casefold(), row.id)), limit, cursor)
+        return paginate(sorted(rows, key=lambda row: row.name.casefold()), limit, cursor)
 
     @tool(effect="read")
     def get_account(self, account_id: AccountId) -> Account:
@@ -251,7 +251,7 @@ class Accounts(Desk):
             lambda row: part in row.name.casefold() and (row.is_primary or not primary_only),
             **given(account_id=account_id),
         )
-        return paginate(sorted(rows, key=lambda row: (row.name.casefold(), row.id)), limit, cursor)
+        return paginate(sorted(rows, key=lambda row: row.name.casefold()), limit, cursor)
 
     @tool(effect="read")
     def get_contact(self, contact_id: ContactId) -> Contact:
@@ -359,4 +359,4 @@ class Accounts(Desk):
         """
         part = (name or "").casefold()
         rows = self.state.users.where(lambda row: part in row.name.casefold())
-        return paginate(sorted(rows, key=lambda row: (row.name.casefold(), row.id)), limit, cursor)
+        return paginate(sorted(rows, key=lambda row: row.name.casefold()), limit, cursor)

@@ -59,9 +59,7 @@ class Cases(Desk):
         if account_id is not None:
             self.state.accounts.get(account_id)
         rows = self.state.cases.where(**given(account_id=account_id, status=status, kind=kind, owner_email=owner_email))
-        return paginate(
-            sorted(rows, key=lambda row: (_URGENCY.index(row.priority), row.opened_at, row.id)), limit, cursor
-        )
+        return paginate(sorted(rows, key=lambda row: (_URGENCY.index(row.priority), row.opened_at)), limit, cursor)
 
     @tool(effect="read")
     def get_case(self, case_id: CaseId) -> Case:
@@ -190,7 +188,7 @@ class Cases(Desk):
         """
         self.state.accounts.get(account_id)
         rows = self.state.activities.where(**given(account_id=account_id, kind=kind))
-        return paginate(sorted(rows, key=lambda row: (row.occurred_at, row.id), reverse=True), limit, cursor)
+        return paginate(sorted(rows, key=lambda row: row.occurred_at)[::-1], limit, cursor)
 
     @tool(effect="write")
     def log_activity(

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 from compoworld_core.library.crm.accounts import Accounts
 from compoworld_core.library.crm.cases import Cases
 from compoworld_core.library.crm.deals import Deals
-from compoworld_core.library.crm.records import Account, CrmState
+from compoworld_core.library.crm.records import Account, CaseStatus, CrmState, DealStage
 
 if TYPE_CHECKING:
     from compoworld_core.services.universe import Universe
 
+_STAGES: Final[tuple[DealStage, ...]] = ("qualification", "proposal", "negotiation", "negotiation", "won", "lost")
+_STATUSES: Final[tuple[CaseStatus, ...]] = ("open", "in_progress", "waiting", "closed", "closed")
 _LOST: Final = (
     "Chose a cheaper supplier.",
     "The budget was cut for this year.",
@@ -48,6 +50,8 @@ class Crm(Accounts, Deals, Cases):
     @classmethod
     def populate(cls, state: CrmState, universe: Universe, rng: random.Random, start: datetime) -> None:
         """All staff as users, each organisation as an account with its contacts, and up to three of everything else.
+
+        One account in five is quiet: all its deals and cases are closed.
 
         Billing ids count the organisations of the universe, as those of the customers in `Invoicing` do.
         """
@@ -83,10 +87,11 @@ class Crm(Accounts, Deals, Cases):
                 for place, person in enumerate(people.get(organisation.name, ()))
             ]
             seed = _Seed(state, account, contacts, products, rng, start)
+            is_quiet = number % 5 == 4
             for _ in range(rng.randint(1, 3)):
-                seed.add_deal()
+                seed.add_deal(("won", "lost") if is_quiet else _STAGES)
             for _ in range(rng.randint(1, 3)):
-                seed.add_case()
+                seed.add_case(("closed",) if is_quiet else _STATUSES)
             for _ in range(rng.randint(1, 3)):
                 seed.add_activity()
 
@@ -112,9 +117,9 @@ class _Seed:
     def _ago(self, most: int) -> datetime:
         return self.start - timedelta(days=self.rng.randint(1, most), minutes=15 * self.rng.randint(0, 30))
 
-    def add_deal(self) -> None:
+    def add_deal(self, stages: tuple[DealStage, ...]) -> None:
         rng = self.rng
-        stage = rng.choice(("qualification", "proposal", "negotiation", "negotiation", "won", "lost"))
+        stage = rng.choice(stages)
         closed = self._ago(120).date() if stage in ("won", "lost") else None
         expected = self.start.date() + timedelta(days=rng.randint(7, 100))
         self.state.deals.insert(
@@ -128,10 +133,10 @@ class _Seed:
             owner_email=self.account.owner_email,
         )
 
-    def add_case(self) -> None:
+    def add_case(self, statuses: tuple[CaseStatus, ...]) -> None:
         rng = self.rng
         kind, summary, description, resolution = rng.choice(_CASES)
-        status = rng.choice(("open", "in_progress", "waiting", "closed", "closed"))
+        status = rng.choice(statuses)
         opened = self._ago(40)
         end: Mapping[str, Any] = (
             {"closed_at": opened + timedelta(minutes=rng.randint(30, 1400)), "resolution": resolution}

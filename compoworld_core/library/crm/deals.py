@@ -60,7 +60,7 @@ class Deals(Desk):
             lambda row: closing_by is None or row.close_date <= closing_by,
             **given(account_id=account_id, stage=stage, owner_email=owner_email),
         )
-        return paginate(sorted(rows, key=lambda row: (row.close_date, row.id)), limit, cursor)
+        return paginate(sorted(rows, key=lambda row: row.close_date), limit, cursor)
 
     @tool(effect="read")
     def get_deal(self, deal_id: DealId) -> Deal:
