@@ -282,8 +282,6 @@ class _Checker:
                 return [] if name in _exports(module) else [(node, f"{module}.{name} is not allowed")]
             case ast.BinOp(left=left, op=ast.BitOr(), right=right):
                 return self.type_errors(left) + self.type_errors(right)
-            case ast.Tuple(elts=parts) | ast.List(elts=parts):
-                return [error for part in parts for error in self.type_errors(part)]
             case ast.Subscript(value=outer, slice=inner):
                 return self.type_errors(outer) + self.argument_errors(outer, inner)
         return [(node, f"{_kind(node)} is not allowed in an annotation")]
@@ -301,6 +299,7 @@ class _Checker:
                         constant = isinstance(part, ast.Call) and self.makes_constant(part.func)
                         errors += [] if constant else [(part, f"{_kind(part)} is not allowed in an annotation")]
                 return errors
+        parts = [item for part in parts for item in (part.elts if isinstance(part, ast.List) else (part,))]
         return [error for part in parts for error in self.type_errors(part)]
 
     # Functions

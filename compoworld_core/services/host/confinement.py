@@ -111,7 +111,7 @@ def _drop_capabilities() -> None:
 
 
 def _address_space() -> int:
-    with open("/proc/self/statm", encoding="ascii") as file:
+    with open("/proc/self/statm", "rb") as file:
         return int(file.read().split()[0]) * mmap.PAGESIZE
 
 

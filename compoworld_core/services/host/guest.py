@@ -35,10 +35,14 @@ _LOADED_LAZILY: Final = (
     "heapq",
     "linecache",
     "locale",
+    "pydantic.dataclasses",
+    "pydantic.networks",
+    "pydantic.root_model",
+    "pydantic.type_adapter",
     "stringprep",
     "unicodedata",
 )
-"""Modules that the standard library imports only when a function of an allowed module is called."""
+"""Modules that allowed modules and the SDK import only when one of their functions is called."""
 
 _MESSAGE_CHARS: Final = 2000
 _TRACEBACK_CHARS: Final = 4000

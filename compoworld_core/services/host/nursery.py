@@ -90,6 +90,11 @@ class Nursery:
             self.close()
             raise IsolationError("untrusted service code can't be confined here: " + "; ".join(hello["isolation"]))
 
+    @property
+    def pid(self) -> int:
+        """Process id of the zygote."""
+        return self._process.pid
+
     def spawn(self, limits: Limits) -> Birth:
         """Start a guest.
 

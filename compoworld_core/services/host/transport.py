@@ -73,7 +73,7 @@ class _Process:
         """Send a request, if there is a body, and return the body of the reply with this sequence number."""
         rest = memoryview(b"" if body is None else frames.HEADER.pack(sequence, len(body)) + body)
         received = bytearray()
-        whole = frames.HEADER.size
+        whole: int | None = None  # Size of the frame, once its header is there.
         printed = 0
         while True:
             rest = self._send(rest)
@@ -91,23 +91,25 @@ class _Process:
                     if count == 0:
                         self.poll.unregister(self.output)
                 elif event & ~select.POLLOUT:
-                    chunk = self._receive(max(_CHUNK, min(whole - len(received), 16 * _CHUNK)))
+                    chunk = self._receive(max(_CHUNK, min((whole or 0) - len(received), 16 * _CHUNK)))
                     if not chunk:
                         raise GuestFailure("crash", "it ended without an answer")
                     received += chunk
-            if whole == frames.HEADER.size <= len(received):
-                answered, length = frames.HEADER.unpack_from(received)
-                if answered != sequence:
-                    raise GuestFailure("protocol", "it answered something that was not asked")
-                if length > self.limits.reply_bytes:
-                    raise GuestFailure(
-                        "flood", f"its answer has {length} bytes, more than the {self.limits.reply_bytes} allowed"
-                    )
-                whole += length
-            if len(received) > whole:
+            if whole is None and len(received) >= frames.HEADER.size:
+                whole = self._frame_size(received, sequence)
+            if whole is not None and len(received) > whole:
                 raise GuestFailure("protocol", "it said more than the answer")
-            if len(received) == whole > frames.HEADER.size:
+            if len(received) == whole:
                 return bytes(memoryview(received)[frames.HEADER.size :])
+
+    def _frame_size(self, received: bytearray, sequence: int) -> int:
+        answered, length = frames.HEADER.unpack_from(received)
+        if answered != sequence:
+            raise GuestFailure("protocol", "it answered something that was not asked")
+        allowed = self.limits.reply_bytes
+        if length > allowed:
+            raise GuestFailure("flood", f"its answer has {length} bytes, more than the {allowed} allowed")
+        return int(frames.HEADER.size + length)
 
     def _send(self, rest: memoryview) -> memoryview:
         with contextlib.suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):  # An end is seen by reading.

@@ -15,13 +15,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-
-class Preloaded(BaseModel):
-    """Makes Pydantic load what it loads when the first model is made."""
-
-    value: int
-
-
 AT_HAND = {
     module.__name__: module for module in (ctypes, mmap, os, resource, signal, socket, subprocess, threading, time)
 }

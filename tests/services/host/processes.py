@@ -1,0 +1,40 @@
+"""What the process table says."""
+
+from __future__ import annotations
+
+import os
+import select
+from pathlib import Path
+
+from compoworld_core.services.host import nursery
+
+HANDLERS = "tests.services.host.hostile_handlers"
+
+
+def children(parent: int) -> set[int]:
+    """Processes with this parent, zombies included."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                after_name = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(after_name[1]) == parent:
+                found.add(int(entry.name))
+    return found
+
+
+def zygote() -> int:
+    """The zygote of this process."""
+    return nursery._nurseries[HANDLERS].pid
+
+
+def ends(pidfds: list[int], within_s: float = 10.0) -> bool:
+    """Whether all these processes end in time."""
+    for pidfd in pidfds:
+        ready, _, _ = select.select([pidfd], [], [], within_s)
+        if not ready:
+            return False
+        os.close(pidfd)
+    return True
