@@ -1,0 +1,138 @@
+"""Training data: trajectories as `{tools, messages, meta, source}`, the shape that released trajectories have.
+
+Evaluation tasks never become training data, and neither does a conversation with a call that is not well formed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, get_args
+
+from pydantic import BaseModel, ConfigDict
+
+from compoworld_core.errors import InputError
+from compoworld_core.rollouts.messages import JsonObject, to_chat
+from compoworld_core.rollouts.trajectory import Trajectory
+from compoworld_core.storage.dataset import DatasetType
+from compoworld_core.storage.parts import PartWriter
+from compoworld_core.storage.store import Store, open_store
+from compoworld_core.tasks.task import Split, Task
+from compoworld_core.worlds.gateway import META_TOOLS
+
+SOURCE: Final = "compoworld"
+TRAINING_SPLITS: Final[tuple[Split, ...]] = ("sft", "rl")
+
+
+def export_records(
+    trajectories: Iterable[Trajectory], tasks: Iterable[Task], *, split: Split = "sft", only_successes: bool = True
+) -> Iterator[JsonObject]:
+    """The records of the trajectories of a split, in their order.
+
+    Trajectories of other splits are passed over, and so are those that are not well formed or, unless
+    `only_successes` is off, did not succeed.
+
+    Raises:
+        InputError: The split is for evaluation, or a trajectory's task is not among the tasks.
+    """
+    if split not in TRAINING_SPLITS:
+        kind = "is for evaluation and never exported" if split in get_args(Split) else "does not exist"
+        raise InputError(f"split {split!r} {kind}; use {' or '.join(TRAINING_SPLITS)}")
+    return _records(trajectories, {task.id: task for task in tasks}, split, only_successes)
+
+
+def _records(
+    trajectories: Iterable[Trajectory], tasks: dict[str, Task], split: Split, only_successes: bool
+) -> Iterator[JsonObject]:
+    for trajectory in trajectories:
+        task = tasks.get(trajectory.task_id)
+        if task is None:
+            raise InputError(
+                f"trajectory {trajectory.id} is of {trajectory.task_id}, which is not among the tasks; "
+                "export with the tasks that the trajectories were made from"
+            )
+        if task.split == split and trajectory.is_well_formed and (trajectory.succeeded or not only_successes):
+            yield _record(trajectory, task)
+
+
+def _record(trajectory: Trajectory, task: Task) -> JsonObject:
+    return {
+        "tools": list(META_TOOLS),
+        "messages": [to_chat(message, arguments="object") for message in trajectory.messages],
+        "meta": {
+            "task_id": task.id,
+            "rollout_idx": trajectory.rollout_idx,
+            "rubric_score": trajectory.score,
+            "n_tool_calls": trajectory.n_tool_calls,
+            "n_real_tool_calls": trajectory.n_real_tool_calls,
+            "n_steps": trajectory.n_steps,
+            "finish_reason": trajectory.finish_reason,
+            "services": list(task.core),
+            "domain": trajectory.domains[0] if trajectory.domains else "",
+            "domains": list(trajectory.domains),
+            "capabilities": list(task.capabilities),
+            "difficulty": task.difficulty,
+            "split": task.split,
+            "walk": list(task.walk),
+            "policy": trajectory.policy,
+        },
+        "source": SOURCE,
+    }
+
+
+def write_jsonl(records: Iterable[JsonObject], target: str | Path) -> int:
+    """Write records as lines of JSON; the file (or S3 object) appears once it is whole. Returns how many.
+
+    Raises:
+        StorageError: A file of that name is there already.
+    """
+    store, name = _place(target)
+    count = 0
+    with store.write(name) as file:
+        for record in records:
+            file.write(_dump(record).encode() + b"\n")
+            count += 1
+    return count
+
+
+class _TextRecord(BaseModel):
+    """A record with its parts as JSON text: Parquet structs would invent nulls for absent keys."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tools: str
+    messages: str
+    meta: str
+    source: str
+
+
+_TEXT_RECORDS = DatasetType(name="training_records", version=1, row=_TextRecord)
+
+
+def write_parquet(records: Iterable[JsonObject], target: str | Path) -> int:
+    """Write records as Parquet, with `tools`, `messages` and `meta` as JSON text. Returns how many.
+
+    Raises:
+        StorageError: A file of that name is there already.
+    """
+    store, name = _place(target)
+    with store.write(name) as file:
+        writer = PartWriter(file, _TEXT_RECORDS)
+        for record in records:
+            texts = {key: _dump(record[key]) for key in ("tools", "messages", "meta")}
+            row = {**texts, "source": record["source"]}
+            writer.add(row, sum(map(len, row.values())))
+        writer.close()
+    return writer.rows
+
+
+def _dump(value: object) -> str:
+    """JSON with keys in the given order: models learn to write a call in the order in which they read it."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _place(target: str | Path) -> tuple[Store, str]:
+    directory, name = os.path.split(str(target))
+    return open_store(directory or "."), name

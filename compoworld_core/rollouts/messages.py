@@ -1,0 +1,175 @@
+"""Messages: a conversation in the chat-completion shape, exactly as it was said.
+
+The arguments of a tool call stay the text that the policy wrote. Key order and notation survive every store, and a call
+that is not well formed needs no other shape: it has a text that does not read as an object.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from decimal import Decimal
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from compoworld_core.errors import InputError
+from compoworld_core.storage.digest import to_plain
+
+JsonObject = dict[str, Any]
+
+MAX_DEPTH = 64
+"""Levels of nesting that arguments may have; readers of stored JSON give up at some depth, too."""
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Usage(_Data):
+    """What one or more answers of a policy took.
+
+    Attributes:
+        cost: US dollars.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: Decimal = Decimal(0)
+
+    @staticmethod
+    def total(parts: Iterable[Usage]) -> Usage:
+        """The sum."""
+        parts = tuple(parts)
+        return Usage(
+            prompt_tokens=sum(part.prompt_tokens for part in parts),
+            completion_tokens=sum(part.completion_tokens for part in parts),
+            cost=sum((part.cost for part in parts), Decimal(0)),
+        )
+
+
+class ToolCall(_Data):
+    """A call that the policy asks for.
+
+    Attributes:
+        arguments: JSON text, as the policy wrote it.
+    """
+
+    id: str = Field(min_length=1)
+    name: str
+    arguments: str
+
+    @classmethod
+    def of(cls, id: str, name: str, arguments: JsonObject) -> ToolCall:
+        """A call with arguments that are given as an object."""
+        return cls(id=id, name=name, arguments=json.dumps(arguments, ensure_ascii=False))
+
+    @cached_property
+    def parsed(self) -> JsonObject | None:
+        """The arguments as an object; None where the text is not exactly one JSON object."""
+        try:
+            value = json.loads(self.arguments, object_pairs_hook=_distinct)
+            if isinstance(value, dict) and not _is_deeper(value, MAX_DEPTH):
+                to_plain(value)
+                return value
+        except (ValueError, RecursionError, InputError):
+            pass
+        return None
+
+
+class SystemMessage(_Data):
+    """The rules of the interface."""
+
+    role: Literal["system"] = "system"
+    content: str
+
+
+class UserMessage(_Data):
+    """The task."""
+
+    role: Literal["user"] = "user"
+    content: str
+
+
+class AssistantMessage(_Data):
+    """A policy's answer: tool calls, or without any the final answer.
+
+    Attributes:
+        tool_calls: Any number; they run in this order and each is answered.
+        reasoning_content: What the policy thought, where it tells.
+    """
+
+    role: Literal["assistant"] = "assistant"
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    reasoning_content: str | None = None
+    usage: Usage | None = None
+
+    @model_validator(mode="after")
+    def _ids_differ(self) -> AssistantMessage:
+        if len({call.id for call in self.tool_calls}) < len(self.tool_calls):
+            raise ValueError("the tool calls of one message need ids that differ")
+        return self
+
+
+class ToolMessage(_Data):
+    """The answer to a tool call: an envelope as JSON text."""
+
+    role: Literal["tool"] = "tool"
+    tool_call_id: str
+    name: str
+    content: str
+
+
+Message = Annotated[SystemMessage | UserMessage | AssistantMessage | ToolMessage, Field(discriminator="role")]
+
+
+def to_chat(message: Message, arguments: Literal["text", "object"] = "text") -> JsonObject:
+    """The message as chat-completion endpoints (`text`) or training data (`object`) write it.
+
+    Raises:
+        InputError: `object` is asked for, and a call's arguments are not one.
+    """
+    if isinstance(message, SystemMessage | UserMessage):
+        return {"role": message.role, "content": message.content}
+    if isinstance(message, ToolMessage):
+        return {
+            "role": "tool",
+            "tool_call_id": message.tool_call_id,
+            "name": message.name,
+            "content": message.content,
+        }
+    chat: JsonObject = {"role": "assistant", "content": message.content}
+    if message.reasoning_content is not None:
+        chat["reasoning_content"] = message.reasoning_content
+    if message.tool_calls:
+        chat["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments if arguments == "text" else _object(call)},
+            }
+            for call in message.tool_calls
+        ]
+    return chat
+
+
+def _object(call: ToolCall) -> JsonObject:
+    if call.parsed is None:
+        raise InputError(f"tool call {call.id!r}: its arguments are not a JSON object: {call.arguments[:80]!r}")
+    return call.parsed
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> JsonObject:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return found
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    items = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_is_deeper(item, levels - 1) for item in items)
