@@ -49,7 +49,7 @@ CaseKind = Literal["question", "complaint", "refund", "return", "change"]
 CaseStatus = Literal["open", "in_progress", "waiting", "closed"]
 Priority = Literal["low", "normal", "high", "urgent"]
 ActivityKind = Literal["call", "email", "meeting", "note"]
-DealAmount = Annotated[Money, Field(ge=0)]
+DealAmount = Annotated[Money, Field(ge=0, le=1_000_000_000)]
 
 
 class CrmUser(Entity):

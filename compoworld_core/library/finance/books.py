@@ -24,9 +24,11 @@ from compoworld_core.library.finance.ledger import (
     Payment,
     Refund,
 )
-from compoworld_core.services.sdk import FailedPrecondition, InvalidArguments, Service
+from compoworld_core.services.sdk import FailedPrecondition, InvalidArguments, LimitExceeded, Service
 
 ZERO: Final = Decimal("0.00")
+MAX_TOTAL: Final = Decimal(1_000_000_000)
+"""Largest total of an invoice, so that the sum of any customer's invoices is a legal amount too."""
 
 
 def cents(amount: Decimal) -> Decimal:
@@ -51,10 +53,16 @@ def priced(line: NewLine) -> Line:
 
 
 def sums(lines: tuple[Line, ...], tax_rate: Decimal) -> dict[str, Any]:
-    """The fields of an unpaid invoice with these lines; tax is computed on the net sum, not line by line."""
+    """The fields of an unpaid invoice with these lines; tax is computed on the net sum, not line by line.
+
+    Raises:
+        LimitExceeded: The total is too large.
+    """
     net = total_of(line.amount for line in lines)
     tax = cents(net * tax_rate / 100)
     total = net + tax
+    if total > MAX_TOTAL:
+        raise LimitExceeded(f"the total would be {total}; an invoice can have {MAX_TOTAL} at most")
     return {"lines": lines, "net": net, "tax": tax, "total": total, "amount_due": total}
 
 

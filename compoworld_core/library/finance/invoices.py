@@ -8,7 +8,6 @@ from typing import Annotated, Final, Literal
 
 from compoworld_core.library.finance.books import ZERO, Books, given, next_number, priced, standing, sums
 from compoworld_core.library.finance.ledger import (
-    Amount,
     CustomerId,
     Invoice,
     InvoiceId,
@@ -19,6 +18,7 @@ from compoworld_core.library.finance.ledger import (
     PaymentReminder,
     PurchaseOrder,
     Reason,
+    UnitPrice,
 )
 from compoworld_core.services.sdk import (
     Cursor,
@@ -51,6 +51,7 @@ class Invoices(Books):
         self,
         customer_id: CustomerId | None = None,
         status: InvoiceStatus | None = None,
+        number: InvoiceNumber | None = None,
         issued_from: Day | None = None,
         issued_to: Day | None = None,
         sort: InvoiceSort = "-issued_on",
@@ -62,6 +63,7 @@ class Invoices(Books):
         Args:
             customer_id: Only invoices to this customer.
             status: Only invoices with this status.
+            number: Only the invoice with this printed number, e.g. "INV-2026-0007".
             issued_from: Only invoices issued on this day or later, which leaves out drafts.
             issued_to: Only invoices issued on this day or earlier, which leaves out drafts.
             sort: Field to sort by, descending with a leading minus. Drafts have no dates and come last.
@@ -77,7 +79,7 @@ class Invoices(Books):
                 issued_to is None or row.issued_on <= issued_to
             )
 
-        rows = self.state.invoices.where(in_range, **given(customer_id=customer_id, status=status))
+        rows = self.state.invoices.where(in_range, **given(customer_id=customer_id, status=status, number=number))
         value = attrgetter(sort.removeprefix("-"))
         dated = sorted((row for row in rows if value(row) is not None), key=value, reverse=sort.startswith("-"))
         return paginate([*dated, *(row for row in rows if value(row) is None)], limit, cursor)
@@ -115,18 +117,6 @@ class Invoices(Books):
         """
         return self.state.invoices.get(invoice_id)
 
-    @tool(effect="read")
-    def find_invoice_by_number(self, number: InvoiceNumber) -> Invoice:
-        """Get the invoice with a printed number.
-
-        Args:
-            number: The number, e.g. "INV-2026-0007", in any case.
-        """
-        invoice = self.state.invoices.first(number=number.strip().upper())
-        if invoice is None:
-            raise NotFound(f"no invoice has the number {number!r}")
-        return invoice
-
     @tool(effect="write")
     def create_invoice(
         self,
@@ -159,7 +149,7 @@ class Invoices(Books):
         invoice_id: InvoiceId,
         product_name: ProductName,
         quantity: LineQuantity,
-        unit_price: Amount,
+        unit_price: UnitPrice,
         sku: Sku | None = None,
     ) -> Invoice:
         """Add a line at the end of a draft invoice.
@@ -178,19 +168,17 @@ class Invoices(Books):
         return self.state.invoices.update(invoice_id, **sums((*invoice.lines, priced(line)), invoice.tax_rate))
 
     @tool(effect="write")
-    def remove_invoice_line(
-        self, invoice_id: InvoiceId, line_number: Annotated[int, Field(ge=1, le=MAX_LINES)]
-    ) -> Invoice:
-        """Remove a line from a draft invoice; the lines below it move up.
+    def remove_invoice_line(self, invoice_id: InvoiceId, product_name: ProductName) -> Invoice:
+        """Remove a product from a draft invoice: all lines that sell it.
 
         Args:
             invoice_id: The draft.
-            line_number: Position of the line, counted from 1.
+            product_name: The product, exactly as it is on the line.
         """
         invoice = self.draft(invoice_id)
-        if line_number > len(invoice.lines):
-            raise NotFound(f"{invoice_id} has no line {line_number}; it has {len(invoice.lines)}")
-        lines = invoice.lines[: line_number - 1] + invoice.lines[line_number:]
+        lines = tuple(line for line in invoice.lines if line.product_name != product_name)
+        if len(lines) == len(invoice.lines):
+            raise NotFound(f"{invoice_id} has no line with the product {product_name!r}")
         return self.state.invoices.update(invoice_id, **sums(lines, invoice.tax_rate))
 
     @tool(effect="write")

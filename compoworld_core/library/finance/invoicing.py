@@ -145,7 +145,7 @@ class _OpeningBooks:
         )
 
     def _credit(self, invoice: Invoice) -> None:
-        issued_on = self.days_ago(1, 14)
+        issued_on = self.today - timedelta(days=1)
         number = next_number(f"CN-{issued_on.year}-", (row.number for row in self.state.credit_notes))
         book_credit_note(
             self.state,

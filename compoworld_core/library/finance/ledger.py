@@ -48,8 +48,9 @@ Reason = Annotated[str, Field(pattern=r"\S", max_length=2000), Semantic("text")]
 
 Amount = Annotated[Money, Field(ge=0)]
 PositiveAmount = Annotated[Money, Field(gt=0)]
+UnitPrice = Annotated[Money, Field(ge=0, le=1_000_000)]
 TaxRate = Annotated[Percent, Field(decimal_places=2, max_digits=5)]
-LineQuantity = Annotated[Quantity, Field(ge=1, le=100_000)]
+LineQuantity = Annotated[Quantity, Field(ge=1, le=10_000)]
 TermsDays = Annotated[int, Field(ge=0, le=120)]
 
 InvoiceStatus = Literal["draft", "open", "overdue", "paid", "void"]
@@ -79,7 +80,7 @@ class NewLine(Entity):
 
     product_name: ProductName = Field(description="What is sold.")
     quantity: LineQuantity = Field(description="Number of units.")
-    unit_price: Amount = Field(description="Net price of one unit.")
+    unit_price: UnitPrice = Field(description="Net price of one unit.")
     sku: Sku | None = Field(default=None, description="Stock-keeping unit of the product.")
 
 
