@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
@@ -43,7 +43,7 @@ class DatasetType(Generic[Row]):
     Attributes:
         name: Noun of the rows, such as `tasks`.
         version: Grows with every change of the row model; readers refuse other versions.
-        row: Frozen Pydantic model of a row.
+        row: Pydantic model of a row, frozen and without extra fields.
         ordered_by: Column by which the rows of every shard strictly ascend (so it is unique there too), if any.
     """
 
@@ -53,6 +53,10 @@ class DatasetType(Generic[Row]):
     ordered_by: str | None = None
 
     def __post_init__(self) -> None:
+        if not self.row.model_config.get("frozen") or self.row.model_config.get("extra") != "forbid":
+            raise InputError(
+                f'{self.name}: {self.row.__name__} needs model_config = ConfigDict(frozen=True, extra="forbid")'
+            )
         if self.ordered_by and self.ordered_by not in {c.name for c in self.columns if c.kind in ("string", "int64")}:
             raise InputError(f"{self.name}: ordered_by={self.ordered_by!r} is not a text or integer column")
 
@@ -88,7 +92,7 @@ class DatasetType(Generic[Row]):
         Raises:
             InputError: A value has no JSON form; names type and column.
         """
-        if not isinstance(row, self.row):
+        if type(row) is not self.row:  # the fields of a subclass have no columns and would be lost
             raise InputError(f"{self.name}: a row is a {self.row.__name__}, not a {type(row).__name__}")
         try:
             plain: dict[str, Any] = to_plain(row)
@@ -110,7 +114,7 @@ class DatasetType(Generic[Row]):
             arrays.append(pa.array([_stored(column, row[column.name]) for row in rows], field.type))
         return pa.Table.from_arrays(arrays, schema=self.arrow_schema)
 
-    def rows(self, table: Any) -> Iterable[Row]:
+    def rows(self, table: Any) -> Iterator[Row]:
         """The rows of a table of the declared schema.
 
         Raises:

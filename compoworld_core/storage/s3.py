@@ -39,6 +39,7 @@ _MISSING = {"NoSuchKey", "404", "NotFound"}
 _TAKEN = {"PreconditionFailed", "412"}
 _CONFLICT = {"ConditionalRequestConflict", "409"}
 _THROTTLED = {"SlowDown", "Throttling", "ThrottlingException", "RequestLimitExceeded", "RequestTimeout"}
+_DENIED = {"ExpiredToken", "InvalidToken", "InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessDenied"}
 _CONFLICT_TRIES = 8
 
 
@@ -224,9 +225,11 @@ class S3Store:
             return _Missing(f"{self._place}: no such blob")
         if code in _TAKEN | _CONFLICT:
             return _Refused(code)
+        if status == 507:
+            return StorageError(f"{self._place}: no room to write ({code}); free space there, then run again")
         if code in _THROTTLED or status == 429 or status >= 500:
             return TransientError(f"{self._place}: {code or status}; the store is overloaded or restarting")
-        if status in (401, 403):
+        if code in _DENIED or status in (401, 403):
             return InputError(f"{self._place}: access denied ({code}); check the credentials and the bucket's policy")
         return StorageError(f"{self._place}: {error.operation_name} failed with {code or status}")
 

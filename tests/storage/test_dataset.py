@@ -175,6 +175,22 @@ def test_part_that_is_no_parquet_is_reported() -> None:
         reread(NOTES, b"not parquet at all")
 
 
+def test_row_of_a_subclass_is_refused_because_it_would_lose_fields() -> None:
+    class Signed(Note):
+        by: str
+
+    with pytest.raises(InputError, match="a row is a Note, not a Signed"):
+        written(NOTES, [Signed(id="1", by="x")])
+
+
+def test_row_model_must_be_frozen_and_closed() -> None:
+    class Loose(BaseModel):
+        id: str
+
+    with pytest.raises(InputError, match=r"Loose needs model_config = ConfigDict\(frozen=True"):
+        DatasetType("loose", 1, Loose)
+
+
 def test_order_needs_a_column_that_can_be_ordered() -> None:
     with pytest.raises(InputError, match="ordered_by='data'"):
         DatasetType("everything", 1, Everything, ordered_by="data")

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -54,34 +54,33 @@ def write_all(uri: str) -> None:
     move_ref(store, "latest", "here", expected="before")
 
 
-def run_killed(work: Callable[[], None], instant: int) -> int:
-    """Do the work in a fork that dies at the given instant; the number of instants if it got to its end, else 0."""
+def run_killed(work: Callable[[], None], instant: int) -> list[str]:
+    """Do the work in a fork that dies at the given instant; the names of all calls made if it got to its end."""
     receiver, sender = os.pipe()
     child = os.fork()
     if child == 0:
-        count = 0
+        calls: list[str] = []
 
         def tick(frame: FrameType, event: str, argument: Any) -> None:
-            nonlocal count
             if event == "c_call":
-                count += 1
-                if count == instant:
+                if len(calls) == instant:
                     os.kill(os.getpid(), signal.SIGKILL)
+                calls.append(argument.__name__)
 
         try:
             sys.setprofile(tick)
             work()
             sys.setprofile(None)
-            os.write(sender, str(count).encode())
+            os.write(sender, " ".join(calls).encode())
         except BaseException:
             traceback.print_exc()
         os._exit(0)
     os.close(sender)
     with os.fdopen(receiver, "rb") as pipe:
-        counted = pipe.read()
+        called = pipe.read().decode().split()
     _, status = os.waitpid(child, 0)
-    assert counted or os.WIFSIGNALED(status), "the writer failed"
-    return int(counted or 0)
+    assert called or os.WIFSIGNALED(status), "the writer failed"
+    return called
 
 
 def check_nothing_lost_or_invented(store: Store) -> None:
@@ -97,14 +96,14 @@ def check_nothing_lost_or_invented(store: Store) -> None:
         assert read_commit(store, HERE)
 
 
-def check_every_kill(uri: Callable[[int], str], instants: Callable[[int], list[int]]) -> None:
+def check_every_kill(uri: Callable[[int], str], instants: Callable[[list[str]], Iterable[int]]) -> None:
     """Kill a fresh store's writer at each chosen instant, look, then run the job again and compare."""
-    whole = fresh(uri(0))
-    total = run_killed(lambda: write_all(uri(0)), instant=0)
+    whole = fresh(uri(-1))
+    calls = run_killed(lambda: write_all(uri(-1)), instant=-1)
     expected = read_commit(whole, HERE)
     assert expected
     seen = set()
-    for instant in instants(total):
+    for instant in instants(calls):
         store = fresh(uri(instant))
         run_killed(lambda instant=instant: write_all(uri(instant)), instant)  # type: ignore[misc]
 
@@ -137,17 +136,24 @@ def fresh(uri: str) -> Store:
     return store
 
 
-def test_kill_at_many_instants(tmp_path: Path) -> None:
-    check_every_kill(lambda instant: str(tmp_path / str(instant)), lambda total: list(range(1, total, 23)))
+def around_each_change_of_a_file(calls: list[str]) -> list[int]:
+    """Before and after every call that changes a file, and before what follows."""
+    changes = {"open", "write", "flush", "fsync", "link", "unlink", "replace", "mkdir"}
+    changing = [number for number, name in enumerate(calls) if name in changes]
+    return sorted({number + step for number in changing for step in (0, 1)})
+
+
+def test_kill_around_every_change_of_a_file(tmp_path: Path) -> None:
+    check_every_kill(lambda instant: str(tmp_path / str(instant)), around_each_change_of_a_file)
 
     assert not list(tmp_path.glob("*/notes/k1/shard=0/**/.*")), "half-written files were swept too"
 
 
 @pytest.mark.slow
 def test_kill_at_every_instant(tmp_path: Path) -> None:
-    check_every_kill(lambda instant: str(tmp_path / str(instant)), lambda total: list(range(1, total)))
+    check_every_kill(lambda instant: str(tmp_path / str(instant)), lambda calls: range(len(calls)))
 
 
 @pytest.mark.parametrize("store_uri", [pytest.param("s3", marks=pytest.mark.components)], indirect=True)
 def test_kill_at_many_instants_on_s3(store_uri: str) -> None:
-    check_every_kill(lambda instant: f"{store_uri}/{instant}", lambda total: list(range(1, total, total // 40)))
+    check_every_kill(lambda instant: f"{store_uri}/{instant}", lambda calls: range(0, len(calls), len(calls) // 40))
