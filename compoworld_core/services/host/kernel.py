@@ -1,10 +1,11 @@
-"""The few kernel entry points that confinement needs and the standard library does not wrap."""
+"""The few kernel entry points that the host needs and that not every build of the standard library wraps."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import platform
+import signal
 from typing import Any, Final
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -39,6 +40,8 @@ NUMBERS: Final[dict[str, tuple[int, int]]] = {
     "mprotect": (10, 226),
     "mremap": (25, 216),
     "munmap": (11, 215),
+    "pidfd_open": (434, 434),
+    "pidfd_send_signal": (424, 424),
     "read": (0, 63),
     "restart_syscall": (219, 128),
     "rt_sigaction": (13, 134),
@@ -89,3 +92,17 @@ def prctl(option: int, *arguments: int) -> int:
         code = ctypes.get_errno()
         raise OSError(code, f"prctl({option}): {os.strerror(code)}")
     return result
+
+
+def pidfd_open(pid: int) -> int:
+    """A descriptor of a process, readable once it has ended; unlike a pid, it can't come to mean another process."""
+    return syscall("pidfd_open", pid, 0)
+
+
+def pidfd_kill(pidfd: int) -> None:
+    """Kill the process.
+
+    Raises:
+        ProcessLookupError: It has been reaped.
+    """
+    syscall("pidfd_send_signal", pidfd, signal.SIGKILL, None, 0)

@@ -36,10 +36,19 @@ def _every_right(field: str) -> int:
     return known
 
 
+def version() -> int:
+    """The version of Landlock's interface: 4 and later govern TCP, 6 and later signals and abstract sockets.
+
+    Raises:
+        OSError: There is no Landlock.
+    """
+    return kernel.syscall("landlock_create_ruleset", None, 0, _CREATE_RULESET_VERSION)
+
+
 def missing() -> str | None:
     """Why Landlock can't be used, or None."""
     try:
-        kernel.syscall("landlock_create_ruleset", None, 0, _CREATE_RULESET_VERSION)
+        version()
     except OSError as error:
         return (
             f"Landlock is not available ({error.strerror}); Linux 5.13 or later with CONFIG_SECURITY_LANDLOCK, "

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from compoworld_core.errors import CompoWorldError, IsolationError, TransientError
+from compoworld_core.services.host import kernel
 from compoworld_core.services.host.confinement import Limits, require
 
 _START_TIMEOUT_S: Final = 60.0
@@ -58,7 +59,7 @@ class Nursery:
         require()
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        own = os.pidfd_open(os.getpid())
+        own = kernel.pidfd_open(os.getpid())
         # -I would ignore PYTHONHASHSEED; with an environment of our own, -s and -P leave nothing to ignore.
         command = [sys.executable, "-s", "-P", "-c", _BOOT, json.dumps(_search_path())]
         try:
@@ -148,9 +149,11 @@ class Nursery:
             try:
                 socket.send_fds(self._control, [json.dumps(message).encode()], descriptors)
                 return self._hear()
-            except OSError as error:
+            except BaseException as error:
                 self._control.close()  # An answer that comes late must not be taken for the next one.
-                raise ConnectionError(f"the host process is gone: {error}") from error
+                if isinstance(error, OSError):
+                    raise ConnectionError(f"the host process is gone: {error}") from error
+                raise
 
     def _hear(self) -> tuple[dict[str, Any], list[int]]:
         packet, descriptors, _, _ = socket.recv_fds(self._control, _PACKET_BYTES, 1)

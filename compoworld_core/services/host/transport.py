@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from compoworld_core.errors import IsolationError, ServiceBug, TransientError
-from compoworld_core.services.host import frames
+from compoworld_core.services.host import frames, kernel
 from compoworld_core.services.host.confinement import Limits
 from compoworld_core.services.host.nursery import Birth, Nursery, nursery_for
 
@@ -135,10 +135,12 @@ class _Process:
     def bury(self) -> str:
         """Kill the process if it still lives, wait until it is reaped, and say how it ended."""
         with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
-        status = self.nursery.collect(self.token)
-        self._read_output()
-        self.let_go()
+            kernel.pidfd_kill(self.pidfd)
+        try:
+            status = self.nursery.collect(self.token)
+            self._read_output()
+        finally:
+            self.let_go()
         if status is None:
             return ""
         code = os.waitstatus_to_exitcode(status)
@@ -150,7 +152,7 @@ class _Process:
             return
         if kill:
             with contextlib.suppress(OSError):
-                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+                kernel.pidfd_kill(self.pidfd)
         self.transport.close()
         os.close(self.output)
         os.close(self.pidfd)

@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
-from compoworld_core.services.host import guest
+from compoworld_core.services.host import guest, kernel
 from compoworld_core.services.host.confinement import TRANSPORT_FD, Limits, confine, die_with, escapes
 
 PACKET_BYTES: Final = 64 * 1024
@@ -131,7 +131,7 @@ class _Zygote:
         finally:
             os.close(transport)
             os.close(output)
-        pidfd = os.pidfd_open(pid)
+        pidfd = kernel.pidfd_open(pid)
         self.tokens += 1
         self.alive[self.tokens] = pid, pidfd
         self.by_descriptor[pidfd] = self.tokens

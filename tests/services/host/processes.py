@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import select
+from collections.abc import Callable
 from pathlib import Path
 
 from compoworld_core.services.host import nursery
+from compoworld_core.services.host.confinement import TRANSPORT_FD
 
 HANDLERS = "tests.services.host.hostile_handlers"
 
@@ -28,6 +30,25 @@ def children(parent: int) -> set[int]:
 def zygote() -> int:
     """The zygote of this process."""
     return nursery._nurseries[HANDLERS].pid
+
+
+def in_child(function: Callable[[], object]) -> str:
+    """What a function returns, as `repr`, or raises in a forked child that may confine itself."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(writer, TRANSPORT_FD)
+        try:
+            os.write(TRANSPORT_FD, repr(function()).encode())
+        except BaseException as error:
+            os.write(TRANSPORT_FD, repr(error).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    said = os.read(reader, 4096).decode()
+    os.close(reader)
+    os.waitpid(pid, 0)
+    return said
 
 
 def ends(pidfds: list[int], within_s: float = 10.0) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ from compoworld_core.errors import CompoWorldError, IsolationError, TransientErr
 from compoworld_core.services.host import Guest, GuestFailure, Limits, kernel, landlock, probe, transport
 from compoworld_core.services.host.confinement import confine, die_with, escapes
 from compoworld_core.services.host.nursery import Nursery
-from tests.services.host.processes import HANDLERS, children, ends, zygote
+from tests.services.host.processes import HANDLERS, children, ends, in_child, zygote
 
 PATIENT_S = 20.0
 HANG = {"op": "exec", "source": "while True: pass"}
@@ -160,14 +161,14 @@ def test_worker_processes_start_their_own(method: str) -> None:
 
 
 def test_processor_limit_never_hits_an_innocent_call() -> None:
-    with Guest(handlers=HANDLERS, limits=Limits(cpu_s=2)) as guest:
+    with Guest(handlers=HANDLERS, limits=Limits(cpu_s=20)) as guest:
         before = guest.spawn()
         with pytest.raises(ValueError, match="processor limit"):
-            guest.request({"op": "echo", "value": 1}, 2)
-        guest.request({"op": "exec", "source": "while time.process_time() < 0.3: pass"}, 1.9)
+            guest.request({"op": "echo", "value": 1}, 20)
+        guest.request({"op": "exec", "source": "while time.process_time() < 0.3: pass"}, 19.9)
         assert guest.pid == before
 
-        guest.request({"op": "echo", "value": 1}, 1.9)
+        guest.request({"op": "echo", "value": 1}, 19.9)
 
         assert guest.pid != before
 
@@ -189,25 +190,42 @@ def test_large_requests_and_replies_pass(guest: Guest) -> None:
 @pytest.mark.parametrize("user", [0, 65534], ids=["root", "nobody"])
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become someone else")
 def test_confinement_holds_for_any_user(user: int) -> None:
-    reader, writer = os.pipe()
     parent = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        os.dup2(writer, 3)
-        try:
-            os.setresuid(user, user, user)
-            die_with(parent)
-            confine(Limits())
-            os.write(3, repr(escapes()).encode())
-        except BaseException as error:
-            os.write(3, repr(error).encode())
-        finally:
-            os._exit(0)
-    os.close(writer)
 
-    assert os.read(reader, 4096) == b"[]"
-    os.close(reader)
-    os.waitpid(pid, 0)
+    def attempt() -> list[str]:
+        os.setresuid(user, user, user)
+        die_with(parent)
+        confine(Limits())
+        return escapes()
+
+    assert in_child(attempt) == "[]"
+
+
+def test_landlock_holds_by_itself() -> None:
+    parent = os.getpid()
+
+    def attempt() -> list[str]:
+        kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+        landlock.restrict()
+        refused = []
+        for name, action in (
+            ("open", lambda: os.open("/etc/passwd", os.O_RDONLY)),
+            ("create", lambda: os.open("/tmp/compoworld-escaped", os.O_CREAT | os.O_WRONLY)),
+            ("list", lambda: os.listdir("/")),
+            ("connect", lambda: socket.create_connection(("127.0.0.1", 9))),
+            ("bind", lambda: socket.create_server(("127.0.0.1", 0))),
+            ("signal", lambda: os.kill(parent, 0)),
+        ):
+            try:
+                action()
+            except PermissionError:
+                refused.append(name)
+        return refused
+
+    expected = ["open", "create", "list"]
+    expected += ["connect", "bind"] if landlock.version() >= 4 else []
+    expected += ["signal"] if landlock.version() >= 6 else []
+    assert in_child(attempt) == repr(expected)
 
 
 def test_machine_without_a_wall_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
