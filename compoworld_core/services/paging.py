@@ -19,7 +19,7 @@ def paginate(rows: Sequence[T], limit: int = 20, cursor: str | None = None) -> P
     """
     start = 0
     if cursor is not None:
-        if not cursor.isdigit() or int(cursor) > len(rows):
+        if not (cursor.isascii() and cursor.isdigit()) or int(cursor) > len(rows):
             raise InvalidArguments(f"cursor: {cursor[:40]!r} is not a cursor of this list")
         start = int(cursor)
     end = start + limit
