@@ -24,13 +24,12 @@ from compoworld_core.library.documents.drive_rows import (
     FolderId,
     GeneralAccess,
     Kind,
+    Revision,
+    RevisionId,
     RevisionNumber,
     RevisionSummary,
-    RevisionText,
     Role,
     Share,
-    current,
-    past,
     same,
 )
 from compoworld_core.services.sdk import (
@@ -40,7 +39,6 @@ from compoworld_core.services.sdk import (
     FailedPrecondition,
     Limit,
     LimitExceeded,
-    NotFound,
     Page,
     Tag,
     Text,
@@ -266,45 +264,51 @@ class Drive(Filing):
     def list_document_revisions(
         self, document_id: DocumentId, limit: Limit = 20, cursor: Cursor | None = None
     ) -> Page[RevisionSummary]:
-        """List who saved a document when, newest revision first.
+        """List the revisions of a document that a later one has replaced, newest first.
 
         Args:
             document_id: The document; the user needs to be a viewer.
             limit: Most revisions to return.
             cursor: Where to continue, from the previous page.
         """
-        document = self.permitted(document_id, "viewer")
-        older = sorted(self.state.revisions.where(document_id=document_id), key=lambda row: -row.number)
-        page = paginate([current(document), *map(past, older)], limit, cursor)
-        items = tuple(
-            RevisionSummary(**{name: value for name, value in dict(item).items() if name != "text"})
-            for item in page.items
-        )
-        return Page(items=items, total=page.total, next_cursor=page.next_cursor)
+        self.permitted(document_id, "viewer")
+        rows = sorted(self.state.revisions.where(document_id=document_id), key=lambda row: -row.number)
+        summaries = [
+            RevisionSummary(
+                id=row.id,
+                document_id=row.document_id,
+                number=row.number,
+                title=row.title,
+                author=row.author,
+                saved_at=row.saved_at,
+            )
+            for row in rows
+        ]
+        return paginate(summaries, limit, cursor)
 
     @tool(effect="read")
-    def get_document_revision(self, document_id: DocumentId, revision: RevisionNumber) -> RevisionText:
-        """Read an earlier or the current revision of a document.
+    def get_document_revision(self, revision_id: RevisionId) -> Revision:
+        """Read a title and text that a later revision has replaced.
 
         Args:
-            document_id: The document; the user needs to be a viewer.
-            revision: Number of the revision.
+            revision_id: The revision; the user needs to be a viewer of its document.
         """
-        return self._revision(self.permitted(document_id, "viewer"), revision)
+        revision = self.state.revisions.get(revision_id)
+        self.permitted(revision.document_id, "viewer")
+        return revision
 
     @tool(effect="write")
-    def restore_document_revision(self, document_id: DocumentId, revision: RevisionNumber) -> Document:
-        """Bring back title and text of an earlier revision, as a new revision.
+    def restore_document_revision(self, revision_id: RevisionId) -> Document:
+        """Bring back title and text of an earlier revision of a document, as a new revision.
 
         Args:
-            document_id: The document; the user needs to be an editor.
-            revision: Number of the earlier revision.
+            revision_id: The earlier revision; the user needs to be an editor of its document.
         """
-        document = self._editable(document_id, None)
-        wanted = self._revision(document, revision)
-        if wanted.is_current:
-            raise FailedPrecondition(f"{revision} is the current revision of {document_id}")
-        return self._save(document, wanted.title, wanted.text)
+        revision = self.state.revisions.get(revision_id)
+        document = self._editable(revision.document_id, None)
+        if (document.title, document.text) == (revision.title, revision.text):
+            raise FailedPrecondition(f"{document.id} already reads as it did in {revision_id}")
+        return self._save(document, revision.title, revision.text)
 
     # Comments
 
@@ -368,14 +372,13 @@ class Drive(Filing):
 
     def _save(self, document: Document, title: str, text: str) -> Document:
         """Keep the current revision and write the next."""
-        replaced = current(document)
         self.state.revisions.insert(
             document_id=document.id,
             number=document.revision,
             title=document.title,
             text=document.text,
-            author=replaced.author,
-            saved_at=replaced.saved_at,
+            author=document.updated_by or document.owner,
+            saved_at=document.updated_at,
         )
         return self.state.documents.update(
             document.id,
@@ -385,14 +388,6 @@ class Drive(Filing):
             updated_at=self.now,
             updated_by=None if same(document.owner, self.user.email) else self.user.email,
         )
-
-    def _revision(self, document: Document, number: int) -> RevisionText:
-        if number == document.revision:
-            return current(document)
-        row = self.state.revisions.first(document_id=document.id, number=number)
-        if row is None:
-            raise NotFound(f"{document.id} has no revision {number}; it is at {document.revision}")
-        return past(row)
 
     @classmethod
     def populate(cls, state: DriveState, universe: Universe, rng: random.Random, start: datetime) -> None:

@@ -115,26 +115,14 @@ class Revision(Entity):
 
 
 class RevisionSummary(Entity):
-    """A revision as lists show it, without its text."""
+    """A replaced revision as lists show it, without its text."""
 
+    id: RevisionId
     document_id: DocumentId
-    revision: RevisionNumber
+    number: RevisionNumber
     title: Title
     author: Email
     saved_at: Timestamp
-    is_current: bool
-
-
-class RevisionText(Entity):
-    """A revision in full."""
-
-    document_id: DocumentId
-    revision: RevisionNumber
-    title: Title
-    text: Text
-    author: Email
-    saved_at: Timestamp
-    is_current: bool
 
 
 class Comment(Entity):
@@ -188,30 +176,4 @@ def summary(document: Document) -> DocumentSummary:
         revision=document.revision,
         tags=document.tags,
         trashed_at=document.trashed_at,
-    )
-
-
-def current(document: Document) -> RevisionText:
-    """The current revision of a document."""
-    return RevisionText(
-        document_id=document.id,
-        revision=document.revision,
-        title=document.title,
-        text=document.text,
-        author=document.updated_by or document.owner,
-        saved_at=document.updated_at,
-        is_current=True,
-    )
-
-
-def past(revision: Revision) -> RevisionText:
-    """A revision that was replaced."""
-    return RevisionText(
-        document_id=revision.document_id,
-        revision=revision.number,
-        title=revision.title,
-        text=revision.text,
-        author=revision.author,
-        saved_at=revision.saved_at,
-        is_current=False,
     )
