@@ -11,8 +11,9 @@ import json
 import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import cached_property
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any, Literal
 
 import jsonschema_rs
@@ -48,7 +49,7 @@ name that is not taken yet)."""
 class Anchor:
     """A row with its values by field and by meaning, nested ones included."""
 
-    table: str
+    entity: str
     row: Row
     fields: Mapping[str, list[Any]]
     words: Mapping[str, list[Any]]
@@ -59,6 +60,7 @@ class Vocabulary:
 
     Attributes:
         anchors: Rows by table, in table order.
+        user: Address of the acting user.
         ids: Keys by entity.
         recent: Keys of rows that changed since the state was sealed; what was just touched is spoken about first.
     """
@@ -66,6 +68,7 @@ class Vocabulary:
     def __init__(self, running: RunningService, universe: Universe | None = None) -> None:
         self.universe = universe or Universe.generate(running.context.seed)
         self.start = running.context.start
+        self.user = running.context.user.email
         self.anchors: dict[str, list[Anchor]] = {}
         self.ids: dict[str, list[str]] = {}
         self.recent = {key for table in running.state.tables.values() for key, _, _ in table.changed()}
@@ -74,7 +77,7 @@ class Vocabulary:
             keys = [key for key, _, record in table.changed() if record is not None]
             records = [table.get(key) for key in keys[-_ROWS:]]
             records += [record for record in islice(table, _ROWS) if record not in records]
-            rows = [_anchor(name, table.type.view(record), table.schema) for record in records]
+            rows = [_anchor(table.type.view(record), table.schema) for record in records]
             self.anchors[name] = rows
             self.ids[table.schema.entity] = [str(anchor.row["id"]) for anchor in rows]
             self._by_id.update((str(anchor.row["id"]), anchor) for anchor in rows)
@@ -83,6 +86,10 @@ class Vocabulary:
         """Rows that the anchor's ids name, in order."""
         keys = (str(key) for word, keys in anchor.words.items() if word.startswith("id:") for key in keys)
         return [row for key in keys if (row := self._by_id.get(key)) is not None and row is not anchor]
+
+    def row(self, key: str) -> Anchor | None:
+        """The row with this key, in whatever table."""
+        return self._by_id.get(key)
 
     def values(self, name: str, word: str | None) -> list[Any]:
         """Distinct values of all fields that mean the same or, failing a meaning, have the same name."""
@@ -128,7 +135,8 @@ class Arguments:
         for attempt in range(CANDIDATES):
             anchor = anchors[attempt % len(anchors)] if anchors else None
             try:
-                found = self._candidate(anchor, self._manner(attempt), self._chosen(attempt, anchor))
+                wanders = self.tool.effect != "read" and attempt % 2 == 1
+                found = self._candidate(anchor, self._manner(attempt), self._chosen(attempt, anchor), wanders=wanders)
             except ValueError:
                 continue
             text = json.dumps(found, sort_keys=True)
@@ -176,20 +184,34 @@ class Arguments:
         return [name for name in self.properties if name in self.required or name in chosen]
 
     def _ranked_anchors(self) -> list[Anchor]:
-        """Rows of all tables, those that can supply the most required arguments first; shuffled among equals."""
+        """Rows that can supply arguments, those that can supply the most required ones first.
+
+        Of tables that supply as much, the one whose own rows the tool takes comes first. Within a table, what was just
+        touched comes first, then rows that mention the acting user and others in turns.
+        """
+        wanted = {semantic_of(self.properties[name]) for name in self.required}
         ranked = []
-        for name, rows in self.vocabulary.anchors.items():
+        for table, rows in self.vocabulary.anchors.items():
             if rows:
-                supplied = [bool(self._supply(wanted, rows[0])) for wanted in (*self.required, *self.optional)]
-                score = 8 * sum(supplied[: len(self.required)]) + sum(supplied)
-                shuffled = self.rng.sample(rows, len(rows))
-                shuffled.sort(key=lambda anchor: str(anchor.row["id"]) not in self.vocabulary.recent)
-                ranked.append((-score, name, shuffled))
+                supplied = [bool(self._supply(name, rows[0])) for name in (*self.required, *self.optional)]
+                is_own = f"id:{rows[0].entity}" in wanted
+                score = 8 * sum(supplied[: len(self.required)]) + sum(supplied) + 4 * is_own
+                ranked.append((-score, table, self._ordered(rows)))
         ranked.sort(key=lambda item: item[:2])
         useful = [item for item in ranked if item[0] < 0] or ranked[:1]
         best = useful[0][2] if useful else []
         others = [anchor for turn in zip(*(item[2] for item in useful[1:4]), strict=False) for anchor in turn]
         return [*best[: CANDIDATES // 2], *others[: CANDIDATES // 4]]
+
+    def _ordered(self, rows: list[Anchor]) -> list[Anchor]:
+        shuffled = self.rng.sample(rows, len(rows))
+        recent = [anchor for anchor in shuffled if str(anchor.row["id"]) in self.vocabulary.recent]
+        others = [anchor for anchor in shuffled if anchor not in recent]
+        user = self.vocabulary.user
+        own = [anchor for anchor in others if any(user in values for values in anchor.fields.values())]
+        foreign = [anchor for anchor in others if anchor not in own]
+        turns = [anchor for turn in zip_longest(own, foreign) for anchor in turn if anchor is not None]
+        return [*recent, *turns]
 
     def _supply(self, name: str, anchor: Anchor) -> list[Any]:
         """The anchor's own values that an argument may take, the best first."""
@@ -202,9 +224,11 @@ class Arguments:
 
     # One candidate
 
-    def _candidate(self, anchor: Anchor | None, manner: Manner, names: Iterable[str]) -> dict[str, Any]:
+    def _candidate(
+        self, anchor: Anchor | None, manner: Manner, names: Iterable[str], *, wanders: bool = False
+    ) -> dict[str, Any]:
         drawing = self._novel.fresh() if manner == "novel" else self._drawing.fresh()
-        source = _Source(self.vocabulary, drawing, self.rng, anchor, manner)
+        source = _Source(self.vocabulary, drawing, self.rng, anchor, manner, wanders)
         found = {}
         for name in names:
             value = source.value(name, self.properties[name])
@@ -235,13 +259,18 @@ class Arguments:
 
 @dataclass
 class _Source:
-    """Where one candidate's values come from."""
+    """Where one candidate's values come from.
+
+    Attributes:
+        wanders: Ids other than the anchor's own come from anywhere, so that things can be moved to where they are not.
+    """
 
     vocabulary: Vocabulary
     drawing: Drawing
     rng: random.Random
     anchor: Anchor | None
     manner: Manner
+    wanders: bool = False
     used: set[str] = field(default_factory=set)
 
     def value(self, name: str, schema: JsonObject) -> Any:
@@ -256,6 +285,8 @@ class _Source:
             values = [self.value(name, part) for _ in range(min(count, int(schema.get("maxItems", count))))]
             return [value for place, value in enumerate(values) if value not in values[:place]]
         is_id = word is not None and word.startswith("id:")
+        if word in ("date", "timestamp") and self.manner == "novel":
+            return self._later(word, name, schema)
         if is_id or self.manner == "echoing":
             legal = [item for value in self._known(name, word) if _fits(item := _typed(value, kinds), kinds, schema)]
             fresh = [value for value in legal if repr((word, value)) not in self.used] or legal
@@ -280,14 +311,28 @@ class _Source:
         if word == "query" or (word is None and not self.vocabulary.values(name, None)):
             return self._phrases()
         found = []
+        everywhere = self.vocabulary.values(name, word)
+        everywhere = self.rng.sample(everywhere, min(len(everywhere), 3))
+        if self.wanders and word is not None and word.startswith("id:") and self.anchor:
+            own = [self.anchor.row["id"]] if word == f"id:{self.anchor.entity}" else []
+            return [*own, *everywhere]
         for anchor in [self.anchor, *self.vocabulary.related(self.anchor)] if self.anchor else []:
             same_name, same_word = anchor.fields.get(name, []), anchor.words.get(word or "", [])
             if word is None:
                 found += same_name
             else:
                 found += [value for value in same_name if value in same_word] + list(same_word)
-        everywhere = self.vocabulary.values(name, word)
-        return [*found, *self.rng.sample(everywhere, min(len(everywhere), 3))]
+        return [*found, *everywhere]
+
+    def _later(self, word: str, name: str, schema: JsonObject) -> Any:
+        """A day or time after all that the anchor knows, or after the start."""
+        known = [value for value in (self.anchor.words.get(word, []) if self.anchor else []) if isinstance(value, str)]
+        latest = max((str(value) for value in known), default=self.vocabulary.start.isoformat())
+        try:
+            moment = datetime.fromisoformat(latest) + timedelta(days=self.rng.randint(1, 30))
+        except (ValueError, OverflowError):
+            return self.drawing.value(name, schema)
+        return moment.date().isoformat() if word == "date" else moment.isoformat()
 
     def _phrases(self) -> list[str]:
         """Words of the anchor's texts, which a search over them should find."""
@@ -310,7 +355,7 @@ def draw_arguments(
     return Arguments(tool, vocabulary or Vocabulary(running), rng).candidates()
 
 
-def _anchor(table: str, row: Row, schema: TableSchema) -> Anchor:
+def _anchor(row: Row, schema: TableSchema) -> Anchor:
     fields: dict[str, list[Any]] = {}
     words: dict[str, list[Any]] = {}
     definitions = _definitions(schema.row)
@@ -321,7 +366,7 @@ def _anchor(table: str, row: Row, schema: TableSchema) -> Anchor:
                 if word is not None:
                     _add(words, word, value)
     _add(words, f"id:{schema.entity}", row["id"], first=True)
-    return Anchor(table, row, fields, words)
+    return Anchor(schema.entity, row, fields, words)
 
 
 def _facts(name: str, schema: Any, value: Any, definitions: JsonObject) -> Iterator[tuple[str, str | None, Any]]:

@@ -1,9 +1,9 @@
 """Admission: whether a tool may be shown to agents, with the evidence.
 
 A tool is `verified` when it passes every gate: its author's self-tests, the invariants that hold for any honest tool,
-and the checks of substance. One failed gate quarantines it, and the first bug or lost host ends its testing. Tools that the
-author left to a world model are passed on with the author's reason. All of it is deterministic: the same package and
-seed give the same admissions, byte for byte.
+and the checks of substance. One failed gate quarantines it, and the first bug or lost host ends its testing. Tools that
+the author left to a world model are passed on with the author's reason. All of it is deterministic: the same package
+and seed give the same admissions, byte for byte.
 """
 
 from __future__ import annotations

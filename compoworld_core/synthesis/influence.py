@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Final, Literal
 
+from compoworld_core.services.arguments import Vocabulary
 from compoworld_core.services.running import CallResult
 from compoworld_core.synthesis.bench import scalars
 from compoworld_core.synthesis.trial import Sample, Trial
@@ -135,10 +136,14 @@ def changed(result: CallResult) -> Parts:
     return {path: tuple(leaves) for path, leaves in found.items()}
 
 
-def addressed(sample: Sample) -> bool:
-    """Whether a row that was changed or deleted is one that the arguments name."""
-    words = {str(item) for item in scalars(sample.arguments)}
-    return any(change.before is not None and change.key in words for change in sample.result.changes)
+def addressed(sample: Sample, vocabulary: Vocabulary) -> bool:
+    """Whether a row that was changed or deleted is one that the arguments name, or that a named row refers to."""
+    named = {str(item) for item in scalars(sample.arguments)}
+    anchors = [anchor for key in named if (anchor := vocabulary.row(key)) is not None]
+    referred = {
+        str(key) for anchor in anchors for word, keys in anchor.words.items() if word[:3] == "id:" for key in keys
+    }
+    return any(change.before is not None and change.key in named | referred for change in sample.result.changes)
 
 
 def stored(sample: Sample) -> bool:
