@@ -90,6 +90,7 @@ def test_start_state_has_invoices_of_every_status_and_balanced_books(books: Runn
         ("10.00", 1, "0", "0.00", "10.00"),
         ("1.00", 1, "24.5", "0.25", "1.25"),
     ],
+    ids=["half-cent-up-21", "half-cent-up-5", "exact-19", "no-tax", "fractional-rate"],
 )
 def test_tax_is_rounded_half_up_on_the_net_sum(
     books: RunningService, unit_price: str, quantity: int, tax_rate: str, tax: str, total_: str

@@ -182,7 +182,7 @@ class Books(Service[InvoicingState]):
         """Whether the due day has passed and something is still due, whatever the stored status says."""
         return bool(invoice.amount_due and invoice.due_on is not None and invoice.due_on < self.today)
 
-    def check_reference_ids(self, customer_id: str | None = None, invoice_id: str | None = None) -> None:
+    def check_known(self, customer_id: str | None = None, invoice_id: str | None = None) -> None:
         """Refuse filters that name nothing, rather than answer with an empty list."""
         if customer_id is not None:
             self.state.customers.get(customer_id)

@@ -70,7 +70,7 @@ class Invoices(Books):
             limit: Most invoices to return.
             cursor: `next_cursor` of the previous page.
         """
-        self.check_reference_ids(customer_id=customer_id)
+        self.check_known(customer_id=customer_id)
 
         def in_range(row: Invoice) -> bool:
             if row.issued_on is None:
@@ -100,7 +100,7 @@ class Invoices(Books):
             limit: Most invoices to return.
             cursor: `next_cursor` of the previous page.
         """
-        self.check_reference_ids(customer_id=customer_id)
+        self.check_known(customer_id=customer_id)
         latest = self.today - timedelta(days=min_days_overdue)
         rows = self.state.invoices.where(
             lambda row: row.status in ("open", "overdue") and row.due_on is not None and row.due_on <= latest,
@@ -285,6 +285,6 @@ class Invoices(Books):
             limit: Most reminders to return.
             cursor: `next_cursor` of the previous page.
         """
-        self.check_reference_ids(customer_id, invoice_id)
+        self.check_known(customer_id, invoice_id)
         rows = self.state.reminders.where(**given(customer_id=customer_id, invoice_id=invoice_id))
         return paginate(sorted(rows, key=lambda row: row.sent_on), limit, cursor)

@@ -50,7 +50,7 @@ class Payments(Books):
             limit: Most payments to return.
             cursor: `next_cursor` of the previous page.
         """
-        self.check_reference_ids(customer_id, invoice_id)
+        self.check_known(customer_id, invoice_id)
         rows = self.state.payments.where(**given(customer_id=customer_id, invoice_id=invoice_id))
         return paginate(sorted(rows, key=lambda row: row.received_on)[::-1], limit, cursor)
 
@@ -153,7 +153,7 @@ class Payments(Books):
             limit: Most refunds to return.
             cursor: `next_cursor` of the previous page.
         """
-        self.check_reference_ids(customer_id, invoice_id)
+        self.check_known(customer_id, invoice_id)
         rows = self.state.refunds.where(**given(customer_id=customer_id, invoice_id=invoice_id))
         return paginate(sorted(rows, key=lambda row: row.booked_on)[::-1], limit, cursor)
 
@@ -196,6 +196,6 @@ class Payments(Books):
             limit: Most credit notes to return.
             cursor: `next_cursor` of the previous page.
         """
-        self.check_reference_ids(customer_id, invoice_id)
+        self.check_known(customer_id, invoice_id)
         rows = self.state.credit_notes.where(**given(customer_id=customer_id, invoice_id=invoice_id))
         return paginate(sorted(rows, key=lambda row: row.issued_on)[::-1], limit, cursor)
