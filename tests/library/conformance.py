@@ -191,3 +191,28 @@ def dangling_keys(state: State) -> list[str]:
 def returns(service: str, tool: str) -> jsonschema_rs.Draft202012Validator:
     """Validator of a tool's results."""
     return jsonschema_rs.Draft202012Validator(library_package(service).tool(tool).returns or {})
+
+
+def answer(running: RunningService, tool: str, **arguments: Any) -> Any:
+    """The data of a call that must succeed."""
+    result = running.call(tool, arguments)
+    assert result.succeeded, f"{tool}({arguments}): {result.envelope['error']}"
+    return result.envelope["data"]
+
+
+def refusal(running: RunningService, tool: str, **arguments: Any) -> str:
+    """The error code of a call that must be refused, and that then changed nothing."""
+    before = rows(running.state)
+    result = running.call(tool, arguments)
+    assert result.bug is None
+    assert not result.succeeded, f"{tool}({arguments}) succeeded"
+    assert rows(running.state) == before
+    return str(result.envelope["error"]["code"])
+
+
+def plant(running: RunningService, table: str, **fields: Any) -> Row:
+    """Add a row the way a recipe does."""
+    placed = running.state.tables[table]
+    record = placed.insert(**fields)
+    running.state.commit(counted=False)
+    return placed.type.view(record)

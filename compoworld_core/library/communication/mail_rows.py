@@ -61,7 +61,7 @@ class FolderSummary(Entity):
 
 
 class Message(Entity):
-    """A message that was received or sent. `thread_id` is None on the first message of a conversation."""
+    """A message that was received or sent. The stored row of a conversation's first message names no conversation."""
 
     id: MessageId
     thread_id: ThreadId | None = None
