@@ -7,7 +7,6 @@ run side by side never take each other down.
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,12 +20,13 @@ from compoworld_core.rollouts.messages import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    json_text,
+    to_chat,
 )
 from compoworld_core.rollouts.policy import Policy
 from compoworld_core.rollouts.trajectory import Call, Change, EpisodeError, ErrorKind, Trajectory
 from compoworld_core.services.envelope import failure
 from compoworld_core.services.state import RowChange
-from compoworld_core.storage.digest import canonical_json
 from compoworld_core.tasks.rubric import Verdict, verify
 from compoworld_core.tasks.task import Task
 from compoworld_core.worlds.catalogue import Catalogue
@@ -176,8 +176,6 @@ class _Episode:
             entry = TranscriptEntry(call.name, {}, failure(refusal))
         else:
             entry = await self._call(call.name, arguments)
-        content = json.dumps(entry.envelope, ensure_ascii=False, allow_nan=False)
-        self._add(ToolMessage(tool_call_id=call.id, name=call.name, content=content), "bug")
         record = Call(
             index=len(self.calls),
             name=call.name,
@@ -191,8 +189,9 @@ class _Episode:
             ),
             bug=entry.bug,
         )
-        canonical_json(record)  # a row that cannot be stored is worth nothing later
+        _json_text([record.envelope, *((change.before, change.after) for change in record.changes)], "bug")
         self.calls.append(record)
+        self._add(ToolMessage(tool_call_id=call.id, name=call.name, content=_json_text(entry.envelope, "bug")), "bug")
 
     async def _call(self, name: str, arguments: JsonObject) -> TranscriptEntry:
         """Have the gateway answer; a service in a host answers late, so others go on meanwhile."""
@@ -204,13 +203,18 @@ class _Episode:
         return self._gateway.transcript[-1]
 
     def _add(self, message: Message, culprit: ErrorKind) -> None:
-        try:
-            self._chars += len(canonical_json(message))
-        except InputError as error:
-            _end(culprit, f"the {message.role} message cannot be stored: {error}")
+        self._chars += len(_json_text(to_chat(message), culprit))
         if self._chars > self._limits.max_chars:
             _end("limit", f"the conversation is longer than {self._limits.max_chars} characters")
         self.messages.append(message)
+
+
+def _json_text(value: object, culprit: ErrorKind) -> str:
+    """The JSON text; a part that has none would make the whole trajectory one that cannot be stored."""
+    try:
+        return json_text(value)
+    except (ValueError, TypeError) as error:
+        _end(culprit, f"not to be stored as JSON: {error}")
 
 
 def _change(service: str, change: RowChange, cause: Cause) -> Change:

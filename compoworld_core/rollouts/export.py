@@ -5,16 +5,16 @@ Evaluation tasks never become training data, and neither does a conversation wit
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final, get_args
 
 from pydantic import BaseModel, ConfigDict
 
 from compoworld_core.errors import InputError
-from compoworld_core.rollouts.messages import JsonObject, to_chat
+from compoworld_core.rollouts.messages import JsonObject, json_text, to_chat
 from compoworld_core.rollouts.trajectory import Trajectory
 from compoworld_core.storage.dataset import DatasetType
 from compoworld_core.storage.parts import PartWriter
@@ -92,7 +92,7 @@ def write_jsonl(records: Iterable[JsonObject], target: str | Path) -> int:
     count = 0
     with store.write(name) as file:
         for record in records:
-            file.write(_dump(record).encode() + b"\n")
+            file.write(json_text(record).encode() + b"\n")
             count += 1
     return count
 
@@ -100,7 +100,7 @@ def write_jsonl(records: Iterable[JsonObject], target: str | Path) -> int:
 class _TextRecord(BaseModel):
     """A record with its parts as JSON text: Parquet structs would invent nulls for absent keys."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tools: str
     messages: str
@@ -118,19 +118,12 @@ def write_parquet(records: Iterable[JsonObject], target: str | Path) -> int:
         StorageError: A file of that name is there already.
     """
     store, name = _place(target)
-    with store.write(name) as file:
-        writer = PartWriter(file, _TEXT_RECORDS)
+    with store.write(name) as file, closing(PartWriter(file, _TEXT_RECORDS)) as writer:
         for record in records:
-            texts = {key: _dump(record[key]) for key in ("tools", "messages", "meta")}
+            texts = {key: json_text(record[key]) for key in ("tools", "messages", "meta")}
             row = {**texts, "source": record["source"]}
             writer.add(row, sum(map(len, row.values())))
-        writer.close()
     return writer.rows
-
-
-def _dump(value: object) -> str:
-    """JSON with keys in the given order: models learn to write a call in the order in which they read it."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def _place(target: str | Path) -> tuple[Store, str]:

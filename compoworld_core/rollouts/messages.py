@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from compoworld_core.errors import InputError
-from compoworld_core.storage.digest import to_plain
 
 JsonObject = dict[str, Any]
 
@@ -63,7 +62,7 @@ class ToolCall(_Data):
     @classmethod
     def of(cls, id: str, name: str, arguments: JsonObject) -> ToolCall:
         """A call with arguments that are given as an object."""
-        return cls(id=id, name=name, arguments=json.dumps(arguments, ensure_ascii=False))
+        return cls(id=id, name=name, arguments=json_text(arguments))
 
     @cached_property
     def parsed(self) -> JsonObject | None:
@@ -71,9 +70,9 @@ class ToolCall(_Data):
         try:
             value = json.loads(self.arguments, object_pairs_hook=_distinct)
             if isinstance(value, dict) and not _is_deeper(value, MAX_DEPTH):
-                to_plain(value)
+                json_text(value)
                 return value
-        except (ValueError, RecursionError, InputError):
+        except (ValueError, RecursionError):
             pass
         return None
 
@@ -153,6 +152,20 @@ def to_chat(message: Message, arguments: Literal["text", "object"] = "text") -> 
             for call in message.tool_calls
         ]
     return chat
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
+
+def json_text(value: object) -> str:
+    """JSON with keys in the order they have: models learn to write a call in the order in which they read it.
+
+    Raises:
+        ValueError: The value holds something that JSON or UTF-8 cannot say.
+    """
+    text = _ENCODER.encode(value)
+    text.encode()
+    return text
 
 
 def _object(call: ToolCall) -> JsonObject:
