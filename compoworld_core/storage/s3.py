@@ -12,6 +12,7 @@ import os
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import urlsplit
 
@@ -62,12 +63,14 @@ def open_s3(bucket: str, prefix: str) -> S3Store:
     place = f"s3://{bucket} at {host}"
     try:
         # An own session: the default one is shared by all of the process, and not safe to use from several threads.
-        client = boto3.Session().client("s3", config=config, endpoint_url=endpoint, region_name=_region(endpoint))
+        connect = partial(boto3.Session().client, "s3", endpoint_url=endpoint, region_name=_region(endpoint))
+        # An endpoint that accepts connections and never answers must not hold up a job that has done no work yet.
+        impatient = connect(config=config.merge(Config(read_timeout=5, retries={"total_max_attempts": 2})))
+        client = connect(config=config)
     except (BotoCoreError, ValueError) as error:
         raise InputError(f"{place}: {error}; check AWS_ENDPOINT_URL, AWS_REGION and AWS_PROFILE") from error
-    store = S3Store(client, bucket, prefix, place)
-    store.check_bucket()
-    return store
+    S3Store(impatient, bucket, prefix, place).check_bucket()
+    return S3Store(client, bucket, prefix, place)
 
 
 def _region(endpoint: str | None) -> str | None:
