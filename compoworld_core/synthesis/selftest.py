@@ -1,0 +1,178 @@
+"""Self-tests: what an author claims about its tools, as data that anyone can check.
+
+A test starts from an empty service, puts given rows into its tables, and makes calls. Later arguments may be bound to
+earlier answers, so a test never depends on which ids a service hands out. Nothing in a test is code: it can be stored in
+a package, shown to people and run against any backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from compoworld_core.errors import ErrorCode, ToolError
+from compoworld_core.services.envelope import Envelope
+from compoworld_core.services.running import RunningService
+from compoworld_core.specs.model import JsonObject
+from compoworld_core.storage.digest import canonical_json
+
+REF = "$ref"
+"""`{"$ref": "s1.data.id"}` stands for a value of the first step's answer."""
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class GivenRow(_Data):
+    """A row that is there before the first call."""
+
+    table: str
+    row: JsonObject
+
+
+class Expectation(_Data):
+    """What a step must answer.
+
+    Attributes:
+        error: Code of the expected refusal; None expects success.
+        equals: Values by path into the answer (`data.status`, `data.items.0.id`); a value may be a binding.
+    """
+
+    error: ErrorCode | None = None
+    equals: JsonObject = Field(default_factory=dict)
+
+
+class Step(_Data):
+    """One call."""
+
+    tool: str
+    arguments: JsonObject = Field(default_factory=dict)
+    expect: Expectation = Expectation()
+
+
+class SelfTest(_Data):
+    """A sequence of calls that shows one tool at work, or refusing to.
+
+    Attributes:
+        tool: The tool that the test is about; the last step calls it unless a reading step looks at what it did.
+        kind: `normal` for a successful call, `error` for a refusal.
+    """
+
+    name: str
+    tool: str
+    kind: Literal["normal", "error"]
+    given: tuple[GivenRow, ...] = ()
+    steps: tuple[Step, ...] = Field(min_length=1)
+
+
+_TESTS: TypeAdapter[tuple[SelfTest, ...]] = TypeAdapter(tuple[SelfTest, ...])
+
+
+def dump_tests(tests: Sequence[SelfTest]) -> str:
+    """The tests as a package stores them."""
+    return canonical_json([test.model_dump(mode="json") for test in tests])
+
+
+def load_tests(text: str) -> tuple[SelfTest, ...]:
+    """The tests of a package.
+
+    Raises:
+        ValueError: The text is not a list of self-tests.
+    """
+    return _TESTS.validate_json(text)
+
+
+@dataclass(frozen=True, slots=True)
+class TestOutcome:
+    """Whether a test holds; `detail` says where it does not."""
+
+    __test__ = False
+
+    test: SelfTest
+    passed: bool
+    detail: str = ""
+
+
+def run_tests(service: RunningService, tests: Iterable[SelfTest]) -> list[TestOutcome]:
+    """Run each test in a fresh, empty state of the service; the service's own state is left alone."""
+    return [run_test(service, test) for test in tests]
+
+
+def run_test(service: RunningService, test: SelfTest) -> TestOutcome:
+    """Run one test."""
+    fresh = RunningService(service.package, service.backend, service.context, service.backend.new_state())
+    for given in test.given:
+        table = fresh.state.tables.get(given.table)
+        if table is None:
+            return TestOutcome(test, False, f"the service has no table {given.table!r}")
+        try:
+            table.insert(**given.row)
+        except ToolError as error:
+            return TestOutcome(test, False, f"given row of {given.table}: {error.message}")
+    fresh.state.seal()
+    answers: list[Envelope] = []
+    for number, step in enumerate(test.steps, start=1):
+        try:
+            arguments = resolve(step.arguments, answers)
+            expected = {path: resolve(value, answers) for path, value in step.expect.equals.items()}
+        except LookupError as error:
+            return TestOutcome(test, False, f"step {number}: {error.args[0]}")
+        result = fresh.call(step.tool, arguments)
+        answers.append(result.envelope)
+        if result.bug is not None:
+            return TestOutcome(test, False, f"step {number}: bug: {result.bug}")
+        problem = _mismatch(result.envelope, step.expect.error, expected)
+        if problem:
+            return TestOutcome(test, False, f"step {number}, {step.tool}: {problem}")
+    return TestOutcome(test, True)
+
+
+def resolve(value: Any, answers: Sequence[Envelope]) -> Any:
+    """The value with every binding replaced by what it stands for.
+
+    Raises:
+        LookupError: A binding points nowhere.
+    """
+    if isinstance(value, dict):
+        if set(value) == {REF} and isinstance(value[REF], str):
+            step, _, path = value[REF].partition(".")
+            if not step[1:].isdigit() or not 1 <= int(step[1:]) <= len(answers):
+                raise LookupError(f"{value[REF]!r} names no earlier step")
+            return look_up(answers[int(step[1:]) - 1], path)
+        return {key: resolve(item, answers) for key, item in value.items()}
+    return [resolve(item, answers) for item in value] if isinstance(value, list) else value
+
+
+def look_up(value: Any, path: str) -> Any:
+    """The part of a JSON value at a dotted path.
+
+    Raises:
+        LookupError: There is none.
+    """
+    for part in path.split(".") if path else ():
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            raise LookupError(f"nothing at {path!r}")
+    return value
+
+
+def _mismatch(envelope: Envelope, error: ErrorCode | None, expected: JsonObject) -> str:
+    code = None if envelope["success"] else envelope["error"]["code"]
+    if code != error:
+        message = "" if envelope["success"] else f": {envelope['error']['message']}"
+        return f"expected {error or 'success'}, found {code or 'success'}{message}"
+    for path, value in expected.items():
+        try:
+            found = look_up(envelope, path)
+        except LookupError as problem:
+            return str(problem.args[0])
+        if found != value:
+            return f"{path}: expected {value!r}, found {found!r}"
+    return ""
