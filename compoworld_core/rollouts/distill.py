@@ -79,4 +79,7 @@ async def _rollout(
     except Exception as error:
         kind: ErrorKind = "world" if isinstance(error, InputError) else "policy"
         return failed_episode(task, "", index, EpisodeError.of(kind, error))
-    return await run_episode(task, catalogue, policy, limits=limits, rollout_idx=index)
+    try:
+        return await run_episode(task, catalogue, policy, limits=limits, rollout_idx=index)
+    except Exception as error:  # run_episode does not raise; if it does, it is a bug that costs this row only
+        return failed_episode(task, "", index, EpisodeError.of("bug", error))

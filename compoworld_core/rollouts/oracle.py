@@ -15,9 +15,10 @@ from compoworld_core.rollouts.messages import AssistantMessage, JsonObject, Mess
 from compoworld_core.rollouts.policy import PolicyFactory, PolicyFailure
 from compoworld_core.services.envelope import Envelope
 from compoworld_core.tasks.bindings import Answers, Facts, Unresolved
+from compoworld_core.tasks.play import planted_facts
 from compoworld_core.tasks.task import Step, Task
 from compoworld_core.worlds.catalogue import Catalogue
-from compoworld_core.worlds.world import World, open_world
+from compoworld_core.worlds.world import open_world
 
 _Script = Generator[tuple[str, JsonObject], Envelope, str]
 """Yields a meta-tool call, is sent its answer, and returns the final answer."""
@@ -27,7 +28,7 @@ class OraclePolicy:
     """Replays a task's reference solution, one conversation at a time.
 
     Args:
-        facts: What a reader takes from the planted texts (`planted_facts`).
+        facts: What a reader takes from the planted texts (`tasks.play.planted_facts`).
     """
 
     name = "oracle"
@@ -57,7 +58,7 @@ class OraclePolicy:
         return AssistantMessage(tool_calls=(ToolCall.of(f"call_{turn + 1}", name, arguments),))
 
     def _solve(self) -> _Script:
-        answers = Answers(self._facts)
+        answers = Answers(self._facts, self._task.solution.values)
         listed: dict[str, set[str]] = {}
         described: set[str] = set()
         yield "list_services", {}
@@ -104,14 +105,6 @@ def _evaluate(answers: Answers, value: Any, what: str) -> Any:
 
 def _said(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def planted_facts(world: World) -> Facts:
-    """Facts of a world's planted texts by (service, row id)."""
-    facts: dict[tuple[str, str], dict[str, str]] = {}
-    for (service, _, key), stated in world.facts.items():
-        facts.setdefault((service, key), {}).update(stated)
-    return facts
 
 
 def oracles(catalogue: Catalogue) -> PolicyFactory:

@@ -136,6 +136,7 @@ def complaint_task(*, seed: int = 8141, split: Split = "sft", services: tuple[Se
             )
         ),
         solution=Solution(
+            values={"owner": {"$ref": "s6.data.owner_email"}},
             steps=(
                 _read("s1", "mail", "search_messages", query="delivery last week"),
                 _read("s2", "crm", "find_contact_by_email", email={"$ref": "s1.data.items.0.sender"}),
@@ -161,7 +162,7 @@ def complaint_task(*, seed: int = 8141, split: Split = "sft", services: tuple[Se
                     arguments={
                         "message_id": {"$ref": "s1.data.items.0.id"},
                         "body": {"$text": ["We are looking into it; your case is ", {"$ref": "s5.data.id"}, "."]},
-                        "cc": [{"$ref": "s6.data.owner_email"}],
+                        "cc": [{"$value": "owner"}],
                     },
                     effect="write",
                     after=("s5",),
@@ -169,7 +170,7 @@ def complaint_task(*, seed: int = 8141, split: Split = "sft", services: tuple[Se
             ),
             answer=(
                 AnswerFact(label="Case", value={"$ref": "s5.data.id"}),
-                AnswerFact(label="Account owner", value={"$ref": "s6.data.owner_email"}),
+                AnswerFact(label="Account owner", value={"$value": "owner"}),
             ),
         ),
         walk=("mail", "crm", "drive", "crm", "mail"),

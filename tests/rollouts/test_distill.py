@@ -75,6 +75,7 @@ def test_failing_episodes_leave_their_siblings_alone(tasks: list[Task], catalogu
         lambda *_: Scripted(looping()),
         lambda *_: Scripted(calls(("rm", {})), DONE),
         broken_factory,
+        lambda *_: object(),  # type: ignore[list-item]
     ]
 
     def mixed(task: Task, index: int) -> Policy:
@@ -92,7 +93,7 @@ def test_failing_episodes_leave_their_siblings_alone(tasks: list[Task], catalogu
         else:
             assert not row.succeeded
     kinds = [row.error and row.error.kind for row in rows if row.rollout_idx % 2][: len(bad)]
-    assert kinds == ["policy", "policy", "policy", "limit", None, "policy"]
+    assert kinds == ["policy", "policy", "policy", "limit", None, "policy", "bug"]
 
 
 def test_world_that_cannot_be_opened_costs_its_own_rows_only(tasks: list[Task], catalogue: Catalogue) -> None:

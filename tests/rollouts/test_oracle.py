@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from compoworld_core.rollouts.episode import run_episode
-from compoworld_core.rollouts.oracle import OraclePolicy, oracles, planted_facts
+from compoworld_core.rollouts.oracle import OraclePolicy, oracles
 from compoworld_core.rollouts.trajectory import Trajectory
+from compoworld_core.tasks.play import planted_facts
 from compoworld_core.tasks.task import AnswerFact, Task
 from compoworld_core.worlds.catalogue import Catalogue
 from compoworld_core.worlds.world import open_world
@@ -91,13 +92,6 @@ def test_answer_states_every_fact_by_its_label(task: Task, catalogue: Catalogue)
     assert trajectory.answer is not None
     assert [line.split(":")[0] for line in trajectory.answer.splitlines()[1:]] == ["- Case", "- Account owner", "- Who"]
     assert trajectory.answer.endswith("Who: Ada, Bo")
-
-
-def test_facts_of_planted_texts_are_known_by_service_and_row(task: Task, catalogue: Catalogue) -> None:
-    facts = planted_facts(open_world(task.recipe, catalogue))
-
-    assert {service for service, _ in facts} == {"drive"}
-    assert sorted(stated["priority"] for stated in facts.values()) == ["high", "low"]
 
 
 @pytest.mark.parametrize(
