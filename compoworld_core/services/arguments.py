@@ -32,7 +32,9 @@ DANGLING = "no_such_id_0"
 DANGLING_NUMBER = 987654321
 """Ids that no row has."""
 
-_WRITE_MANNERS: tuple[Manner, ...] = ("fresh", "fresh", "echoing", "novel", "fresh")
+_MANNERS: tuple[Manner, ...] = ("fresh", "fresh", "echoing", "novel", "fresh")
+_MANNERS_AFTERWARDS: tuple[Manner, ...] = ("echoing", "fresh", "echoing", "novel", "fresh")
+"""Manners of a write tool's candidates, in turns; `AFTERWARDS` where rows have just been touched."""
 
 _STRANGERS = 7_000_003
 """Seed of a universe that no world has, for values that must be new."""
@@ -62,7 +64,8 @@ class Vocabulary:
         anchors: Rows by table, in table order.
         user: Address of the acting user.
         ids: Keys by entity.
-        recent: Keys of rows that changed since the state was sealed; what was just touched is spoken about first.
+        recent: Keys of rows that changed since the state was sealed, and of rows that these refer to; what was just
+            touched is spoken about first.
     """
 
     def __init__(self, running: RunningService, universe: Universe | None = None) -> None:
@@ -81,6 +84,8 @@ class Vocabulary:
             self.anchors[name] = rows
             self.ids[table.schema.entity] = [str(anchor.row["id"]) for anchor in rows]
             self._by_id.update((str(anchor.row["id"]), anchor) for anchor in rows)
+        touched = [anchor for key in sorted(self.recent) if (anchor := self.row(key)) is not None]
+        self.recent |= {str(row.row["id"]) for anchor in touched for row in self.related(anchor)}
 
     def related(self, anchor: Anchor) -> list[Anchor]:
         """Rows that the anchor's ids name, in order."""
@@ -168,7 +173,8 @@ class Arguments:
     def _manner(self, attempt: int) -> Manner:
         if self.tool.effect == "read":
             return "fresh" if attempt % 3 == 2 else "echoing"
-        return _WRITE_MANNERS[attempt % len(_WRITE_MANNERS)]
+        manners = _MANNERS_AFTERWARDS if self.vocabulary.recent else _MANNERS
+        return manners[attempt % len(manners)]
 
     def _chosen(self, attempt: int, anchor: Anchor | None) -> list[str]:
         """Names to give: the required ones, then also one option, about half of them, all of them."""
@@ -290,10 +296,10 @@ class _Source:
         if is_id or self.manner == "echoing":
             legal = [item for value in self._known(name, word) if _fits(item := _typed(value, kinds), kinds, schema)]
             fresh = [value for value in legal if repr((word, value)) not in self.used] or legal
+            if is_id and fresh:
+                self.used.add(repr((word, fresh[0])))
             if fresh:
-                if is_id:
-                    self.used.add(repr((word, fresh[0])))
-                return fresh[0]
+                return fresh[0] if is_id or self.rng.random() < 0.6 else self.rng.choice(fresh)
         return self.drawing.value(name, schema)
 
     def _object(self, schema: JsonObject) -> dict[str, Any]:

@@ -31,6 +31,7 @@ MAX_CALLS: Final = 260
 """Most calls that one tool's checks make; testing ends there."""
 
 _EDITED_ROWS = 40
+_SPARE = 3
 
 
 class Misbehaved(Exception):
@@ -63,12 +64,21 @@ class Bench:
     def __init__(self, package: ServicePackage, backend: ToolBackend, seed: int) -> None:
         self.package = package
         self.backend = backend
+        self._seed = seed
         self.home = self._world(seed)
         self.away = self._world(seed + 1)
+        self._spare: dict[int, World] = {}
         self.faults: dict[str, str] = {}
         self.calls: dict[str, int] = {}
         self.subject = ""
         self._fragile: set[str] = set()
+
+    def spare_worlds(self) -> Iterator[World]:
+        """Worlds of further seeds, for tools that find nothing to do at home."""
+        for seed in range(self._seed + 2, self._seed + 2 + _SPARE):
+            if seed not in self._spare:
+                self._spare[seed] = self._world(seed)
+            yield self._spare[seed]
 
     def _world(self, seed: int) -> World:
         universe = Universe.generate(seed)

@@ -7,62 +7,77 @@ tried again in worlds in which other tools have just been at work, until no tool
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
-from compoworld_core.services.running import RunningService
-from compoworld_core.synthesis.bench import Bench, Misbehaved
+from compoworld_core.services.arguments import Vocabulary
+from compoworld_core.services.state import RowChange
+from compoworld_core.synthesis.bench import Bench, Misbehaved, World
 from compoworld_core.synthesis.trial import Trial
 
 _ATTEMPTS = 26
-_ATTEMPTS_ELSEWHERE = 4
+_ATTEMPTS_AFTERWARDS = 5
+_ATTEMPTS_ELSEWHERE = 16
 _ROUNDS = 3
 
 
 def sample_all(bench: Bench, trials: Sequence[Trial]) -> None:
     """Give every trial its samples."""
     for trial in trials:
-        _sample(bench, trial)
+        with _testing(bench, trial):
+            trial.sample(_ATTEMPTS)
+    helpers = [trial for trial in trials if trial.is_convincing]
     for _ in range(_ROUNDS):
-        waiting = [trial for trial in trials if not trial.is_convincing and trial.name not in bench.faults]
-        if not waiting:
+        gained: list[Trial] = []
+        for trial in trials:
+            if not trial.is_convincing:
+                with _testing(bench, trial):
+                    _sample_afterwards(trial, helpers)
+                if trial.is_convincing:
+                    gained.append(trial)
+        if not gained:
             break
-        for trial in waiting:
-            _sample_elsewhere(bench, trial, trials)
-        if not any(trial.is_convincing for trial in waiting):
-            break
+        helpers = gained
+    for trial in trials:
+        with _testing(bench, trial):
+            _sample_elsewhere(trial)
 
 
-def _sample(bench: Bench, trial: Trial) -> None:
+@contextmanager
+def _testing(bench: Bench, trial: Trial) -> Iterator[None]:
     bench.subject = trial.name
-    try:
-        trial.sample(_ATTEMPTS)
-    except Misbehaved:
-        return
+    with suppress(Misbehaved):
+        yield
 
 
-def _sample_elsewhere(bench: Bench, trial: Trial, trials: Sequence[Trial]) -> None:
-    bench.subject = trial.name
-    for running in _worlds_after(bench, trial, trials):
-        try:
-            trial.sample_in(running, _ATTEMPTS_ELSEWHERE)
-        except Misbehaved:
-            return
+def _sample_afterwards(trial: Trial, helpers: Sequence[Trial]) -> None:
+    """Try a tool after the calls of one other tool, where these touched rows that it can speak about."""
+    for helper in helpers:
+        touched = {
+            entity for sample in helper.samples for change in sample.result.changes for entity in _spoken_of(change)
+        }
+        if not touched or (trial.entities and not touched & trial.entities):
+            continue
+        if not (trial.bench.can_call(trial.name) and trial.bench.can_call(helper.name)):
+            continue
+        running = helper.world.running.fork()
+        with suppress(Misbehaved):
+            for sample in helper.samples:
+                trial.bench.call(running, helper.name, sample.arguments)
+        trial.sample_in(World(running, Vocabulary(running, helper.world.vocabulary.universe)), _ATTEMPTS_AFTERWARDS)
         if trial.is_convincing:
             return
 
 
-def _worlds_after(bench: Bench, trial: Trial, trials: Sequence[Trial]) -> Iterator[RunningService]:
-    """Worlds after the calls of one other tool each, where these touched rows that the tool can speak about."""
-    wanted = trial.entities
-    for other in trials:
-        if other is trial or not bench.can_call(other.name) or not bench.can_call(trial.name):
-            continue
-        touched = {change.table.schema.entity for sample in other.samples for change in sample.result.changes}
-        if not touched or (wanted and not touched & wanted):
-            continue
-        running = other.world.running.fork()
-        for sample in other.samples:
-            try:
-                bench.call(running, other.name, sample.arguments)
-            except Misbehaved:
-                break
-        yield running
+def _sample_elsewhere(trial: Trial) -> None:
+    """Try a tool in worlds of other seeds."""
+    for world in trial.bench.spare_worlds() if not trial.is_convincing else ():
+        if trial.is_convincing or not trial.bench.can_call(trial.name):
+            return
+        trial.sample_in(world, _ATTEMPTS_ELSEWHERE)
+
+
+def _spoken_of(change: RowChange) -> set[str]:
+    """Entities of a changed row and of the rows that it refers to."""
+    schema = change.table.schema
+    words = schema.semantics.values()
+    return {schema.entity, *(word.removeprefix("id:") for word in words if word.startswith("id:"))}

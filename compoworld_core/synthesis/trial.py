@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Final, Literal, TypeVar
 
-from compoworld_core.services.arguments import Arguments, Vocabulary
+from compoworld_core.services.arguments import Arguments
 from compoworld_core.services.running import CallResult, RunningService
 from compoworld_core.services.schema import semantic_of
 from compoworld_core.specs.model import ToolSpec
@@ -93,8 +93,10 @@ class Trial:
 
     @property
     def is_convincing(self) -> bool:
-        """Whether a normal call succeeded and, where it should, wrote."""
-        return any(sample.result.changes or self.tool.effect != "write" for sample in self.samples)
+        """Whether a normal call succeeded and wrote something, or a read's answer held something."""
+        if self.tool.effect == "write":
+            return any(sample.result.changes for sample in self.samples)
+        return any(item != 0 for sample in self.samples for item in scalars(sample.result.envelope["data"]))
 
     def shared(self, study: Callable[[Trial], T]) -> T:
         """A study of this tool that several checks draw on, made once."""
@@ -120,10 +122,10 @@ class Trial:
             if len(found) >= (SAMPLES if self.tool.effect == "write" else _READ_SAMPLES) and self.is_convincing:
                 break
 
-    def sample_in(self, running: RunningService, attempts: int) -> None:
+    def sample_in(self, world: World, attempts: int) -> None:
         """Look for normal calls in another world, and stay there if some convince."""
         former = self.world, self.samples
-        self.world = World(running, Vocabulary(running, self.world.vocabulary.universe))
+        self.world = world
         self.__dict__.pop("arguments", None)
         try:
             self.sample(attempts)
