@@ -4,13 +4,14 @@ An argument is a literal, or an object with one `$` key that is evaluated agains
 
 | form | value |
 |---|---|
+| `{"$value": "account.owner_email"}` | a value that the solution names once and uses in several places |
 | `{"$ref": "s3.data.email"}` | part of an earlier answer |
-| `{"$pick": {"from": …, "where": {…}, "take": "id"}}` | a field of the first item of a list whose fields equal the given ones |
+| `{"$pick": {"from": …, "where": {…}, "take": "id"}}` | a field of the first item whose fields are as given |
 | `{"$fact": {"step": "s5", "name": …}}` | what a reader takes from a text that step s5 returned |
 | `{"$text": [part, …]}` | parts joined into one text |
 | `{"$add" / "$sub" / "$mul": [a, b]}`, `{"$round": [a, places]}` | decimal arithmetic, half-up |
 
-Because the sources are explicit, a mutant ("used the outdated policy") is a mechanical edit of the data.
+Because sources are explicit, a mutant ("used the outdated policy") is a mechanical edit of the data.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from compoworld_core.services.conditions import equal
 from compoworld_core.services.envelope import Envelope
 
 Facts = Mapping[tuple[str, str], Mapping[str, str]]
-"""Facts of planted texts by (service, row id)."""
+"""Facts of planted texts by (service, row id), as their readers take them."""
 
 
 class Unresolved(Exception):
@@ -33,8 +34,9 @@ class Unresolved(Exception):
 class Answers:
     """Answers of the steps run so far, which bindings are evaluated against."""
 
-    def __init__(self, facts: Facts) -> None:
-        self._facts = facts
+    def __init__(self, facts: Facts, values: Mapping[str, Any]) -> None:
+        self._facts = dict(facts)
+        self._values = dict(values)
         self._envelopes: dict[str, Envelope] = {}
         self._services: dict[str, str] = {}
 
@@ -42,6 +44,20 @@ class Answers:
         """Note a step's answer."""
         self._envelopes[step] = envelope
         self._services[step] = service
+
+    def plant(self, service: str, key: str, facts: Mapping[str, str]) -> None:
+        """Note what a text says."""
+        self._facts[service, key] = facts
+
+    def name(self, name: str, binding: Any) -> None:
+        """Give a binding a name."""
+        self._values[name] = binding
+
+    def copy(self) -> Answers:
+        """Answers that can be added to independently."""
+        twin = Answers(self._facts, self._values)
+        twin._envelopes, twin._services = dict(self._envelopes), dict(self._services)
+        return twin
 
     def evaluate(self, value: Any) -> Any:
         """The value with every binding in it replaced by what it stands for.
@@ -57,6 +73,11 @@ class Answers:
         if operator is None:
             return {key: self.evaluate(item) for key, item in value.items()}
         return getattr(self, f"_{operator[1:]}")(value[operator])
+
+    def _value(self, name: str) -> Any:
+        if name not in self._values:
+            raise Unresolved(f"no value is named {name!r}")
+        return self.evaluate(self._values[name])
 
     def _ref(self, path: str) -> Any:
         step, *parts = path.split(".")
@@ -119,7 +140,7 @@ class Answers:
         return format(number.quantize(Decimal(1).scaleb(-int(places)), rounding=ROUND_HALF_UP), "f")
 
 
-_OPERATORS = ("$ref", "$pick", "$fact", "$text", "$add", "$sub", "$mul", "$round")
+_OPERATORS = ("$value", "$ref", "$pick", "$fact", "$text", "$add", "$sub", "$mul", "$round")
 
 
 def binding_operator(value: Any) -> str | None:
@@ -131,10 +152,17 @@ def binding_operator(value: Any) -> str | None:
 
 
 def bindings_in(value: Any) -> Iterator[tuple[tuple[str | int, ...], dict[str, Any]]]:
-    """(path, binding) of every outermost binding that reads an answer: `$ref`, `$pick` and `$fact`."""
+    """(path, binding) of every `$value`, `$ref`, `$pick` and `$fact`, also of those inside another's selection.
+
+    The list that a `$pick` selects from is part of that `$pick` and does not count by itself.
+    """
     if isinstance(value, dict):
-        if binding_operator(value) in ("$ref", "$pick", "$fact"):
+        operator = binding_operator(value)
+        if operator in ("$value", "$ref", "$pick", "$fact"):
             yield (), value
+            parts = value[operator] if operator in ("$pick", "$fact") else {}
+            inner = {key: item for key, item in parts.items() if key != "from"}
+            yield from (((operator, *path), found) for path, found in bindings_in(inner))
             return
         for key, item in value.items():
             yield from (((key, *path), found) for path, found in bindings_in(item))
@@ -143,20 +171,22 @@ def bindings_in(value: Any) -> Iterator[tuple[tuple[str | int, ...], dict[str, A
             yield from (((index, *path), found) for path, found in bindings_in(item))
 
 
-def steps_read(value: Any) -> set[str]:
-    """Ids of the steps whose answers a value depends on, at any depth."""
+def steps_read(value: Any, values: Mapping[str, Any]) -> set[str]:
+    """Ids of the steps whose answers a value depends on, at any depth and through named values."""
     found: set[str] = set()
     if isinstance(value, dict):
+        if isinstance(value.get("$value"), str):
+            found |= steps_read(values.get(value["$value"]), values)
         if isinstance(value.get("$ref"), str):
             found.add(value["$ref"].split(".")[0])
         fact = value.get("$fact")
         if isinstance(fact, dict):
             found.add(fact["step"])
         for item in value.values():
-            found |= steps_read(item)
+            found |= steps_read(item, values)
     elif isinstance(value, list):
         for item in value:
-            found |= steps_read(item)
+            found |= steps_read(item, values)
     return found
 
 

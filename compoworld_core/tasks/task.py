@@ -41,15 +41,22 @@ class Step(_Data):
 
 
 class AnswerFact(_Data):
-    """Something that the final answer states."""
+    """Something that the final answer states; `value` is a literal or a binding."""
 
     label: str
     value: Any
 
 
 class Solution(_Data):
-    """The reference solution: steps in one valid order, and the facts of the final answer."""
+    """The reference solution.
 
+    Attributes:
+        values: Bindings by name, which steps and the answer refer to.
+        steps: In one valid order.
+        answer: The facts that the final answer states.
+    """
+
+    values: dict[str, Any] = Field(default_factory=dict)
     steps: tuple[Step, ...] = Field(min_length=1)
     answer: tuple[AnswerFact, ...] = ()
 

@@ -1,0 +1,179 @@
+"""Mutants: what a careless agent would do instead, as mechanical edits of the reference solution.
+
+Each mutant must fail the rubric; that is how a task shows that its steps and values matter. Substituted values come from
+where a mistake would take them: the row's earlier value, the outdated text, a row that looks alike, any other row.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from compoworld_core.services.conditions import equal
+from compoworld_core.tasks.bindings import Answers, Unresolved, binding_operator, bindings_in, steps_read
+from compoworld_core.tasks.play import Played, planted_facts
+from compoworld_core.tasks.task import AnswerFact, Solution, Step
+from compoworld_core.worlds.world import World
+
+ANSWER = "answer"
+"""Stands for the final answer where a step's id is expected."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A solution that must fail.
+
+    Attributes:
+        operator: `skip_write`, `skip_fact` or `substitute`.
+        source: For `substitute`, the step whose value was replaced.
+        target: The step, or `answer`, that was altered.
+        argument: For `substitute`, where in the target.
+    """
+
+    operator: str
+    target: str
+    solution: Solution
+    source: str = ""
+    argument: str = ""
+
+
+def mutants(solution: Solution, reference: Played, start: World) -> Iterator[Mutant]:
+    """Every skipped write, every skipped fact, and every value replaced by what it could be mistaken for."""
+    for step in solution.steps:
+        if step.effect == "write":
+            kept = tuple(item for item in solution.steps if item.id != step.id)
+            if kept:
+                yield Mutant("skip_write", step.id, _altered(solution, steps=kept))
+    for index in range(len(solution.answer)):
+        kept_facts = tuple(fact for place, fact in enumerate(solution.answer) if place != index)
+        yield Mutant("skip_fact", ANSWER, _altered(solution, answer=kept_facts))
+    confusion = _Confusion(solution, reference, start)
+    for place, step in enumerate(solution.steps):
+        for path, binding in bindings_in(step.arguments):
+            for decoy in confusion.decoys(binding):
+                changed = Step(**{**dict(step), "arguments": _replaced(step.arguments, path, decoy)})
+                steps = (*solution.steps[:place], changed, *solution.steps[place + 1 :])
+                argument = str(path[0]) if path else ""
+                yield Mutant(
+                    "substitute", step.id, _altered(solution, steps=steps), confusion.source_of(binding), argument
+                )
+    for name, value in solution.values.items():
+        for path, binding in bindings_in(value):
+            for decoy in confusion.decoys(binding) if path else ():
+                values = {**solution.values, name: _replaced(value, path, decoy)}
+                target = confusion.source_of({"$value": name})
+                yield Mutant(
+                    "substitute", target, _altered(solution, values=values), confusion.source_of(binding), name
+                )
+    for place, fact in enumerate(solution.answer):
+        for path, binding in bindings_in(fact.value):
+            for decoy in confusion.decoys(binding):
+                stated = AnswerFact(label=fact.label, value=_replaced(fact.value, path, decoy))
+                facts = (*solution.answer[:place], stated, *solution.answer[place + 1 :])
+                yield Mutant(
+                    "substitute", ANSWER, _altered(solution, answer=facts), confusion.source_of(binding), fact.label
+                )
+
+
+def _altered(
+    solution: Solution,
+    *,
+    values: dict[str, Any] | None = None,
+    steps: tuple[Step, ...] | None = None,
+    answer: tuple[AnswerFact, ...] | None = None,
+) -> Solution:
+    return Solution(
+        values=solution.values if values is None else values,
+        steps=solution.steps if steps is None else steps,
+        answer=solution.answer if answer is None else answer,
+    )
+
+
+class _Confusion:
+    """What a careless agent may take for the values that a played solution used."""
+
+    def __init__(self, solution: Solution, reference: Played, start: World) -> None:
+        self._solution = solution
+        self._reference = reference
+        self._start = start
+        self._answers = Answers(planted_facts(start), solution.values)
+        for step in solution.steps:
+            if step.id in reference.envelopes:
+                self._answers.add(step.id, step.service, reference.envelopes[step.id])
+
+    def source_of(self, binding: dict[str, Any]) -> str:
+        """The step that a binding takes its value from."""
+        binding = self._plain(binding)
+        operator = binding_operator(binding)
+        if operator == "$ref":
+            return str(binding["$ref"]).split(".")[0]
+        if operator == "$fact":
+            return str(binding["$fact"]["step"])
+        return next(iter(steps_read(binding["$pick"]["from"], self._solution.values)), "") if operator else ""
+
+    def decoys(self, binding: dict[str, Any]) -> list[Any]:
+        """What a binding's value could be mistaken for: the most tempting value, and one other."""
+        try:
+            value = self._answers.evaluate(binding)
+        except Unresolved:
+            return []
+        binding = self._plain(binding)
+        if binding_operator(binding) == "$fact":
+            return self._other_facts(binding["$fact"], value)
+        source = self.source_of(binding)
+        step = next((item for item in self._solution.steps if item.id == source), None)
+        if step is None:
+            return []
+        if binding_operator(binding) == "$pick":
+            field = str(binding["$pick"]["take"])
+        else:
+            field = str(binding["$ref"]).split(".")[-1]
+        unique: list[Any] = []
+        for item in _confusable(step, field, value, self._reference, self._start):
+            if not any(equal(item, known) for known in (value, *unique)):
+                unique.append(item)
+        return unique[:2]
+
+    def _plain(self, binding: Any) -> Any:
+        """The binding behind a named value."""
+        while binding_operator(binding) == "$value":
+            binding = self._solution.values.get(binding["$value"])
+        return binding
+
+    def _other_facts(self, fact: dict[str, Any], value: str) -> list[Any]:
+        name = str(self._answers.evaluate(fact["name"]))
+        planted = self._start.facts.values()
+        same_case = [facts[name] for facts in planted if facts.get(name, value) != value]
+        other_cases = [text for facts in planted for text in facts.values() if text != value]
+        return list(dict.fromkeys([*same_case, *other_cases]))[:2]
+
+
+def _confusable(step: Step, field: str, value: Any, reference: Played, start: World) -> Iterator[Any]:
+    """Other values of the field: earlier ones of the same row, those of planted rows, those of any row."""
+    planted = {
+        (plant.do.service, plant.do.values.get("id")) for plant in start.recipe.plants if plant.do.op == "insert"
+    }
+    for table in start.services[step.service].state.tables:
+        now = [row for row in reference.world.rows(step.service, table) if equal(row.get(field), value)]
+        if not now:
+            continue
+        keys = {row["id"] for row in now}
+        rows = [row for row in start.rows(step.service, table) if row.get(field) not in (None, "")]
+        yield from (row[field] for row in rows if row["id"] in keys)
+        yield from (row[field] for row in rows if (step.service, row["id"]) in planted and row["id"] not in keys)
+        yield from (row[field] for row in reversed(rows) if row["id"] not in keys)
+    if isinstance(value, str):
+        yield f"{value}0"
+
+
+def _replaced(value: Any, path: tuple[str | int, ...], replacement: Any) -> Any:
+    if not path:
+        return replacement
+    altered = copy.deepcopy(value)
+    node = altered
+    for part in path[:-1]:
+        node = node[part]
+    node[path[-1]] = replacement
+    return altered

@@ -1,0 +1,160 @@
+"""Criteria: what of a plan's end state matters, said as conditions.
+
+Written rows are described by the fields that the instruction determines, never by ids that depend on the order of work.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from compoworld_core.services.conditions import All, Answer, RowRef, Rows, Stated, Test, Unchanged
+from compoworld_core.services.facts import fact_of
+from compoworld_core.services.record import Row
+from compoworld_core.services.schema import semantic_of
+from compoworld_core.tasks.planner.matching import label
+from compoworld_core.tasks.planner.plan import Known, Plan, Written
+from compoworld_core.tasks.rubric import Criterion
+
+
+def criteria_of(plan: Plan, reported: list[Known]) -> tuple[Criterion, ...]:
+    """The criteria of a finished plan; `holds_initially` is settled by whoever plays the no-op."""
+    found: list[Criterion] = []
+    for number, written in enumerate(plan.written, 1):
+        condition, text = _written(plan, written)
+        found.append(Criterion(id=f"write_{number}", description=text, condition=condition, holds_initially=False))
+    found += _collateral(plan)
+    for number, guarded in enumerate(plan.guarded, 1):
+        condition = Unchanged(
+            service=guarded.service, table=guarded.table, where=(Test(field="id", value=guarded.row),)
+        )
+        found.append(
+            Criterion(
+                id=f"untouched_{number}", description=guarded.description, condition=condition, holds_initially=True
+            )
+        )
+    if reported:
+        found.append(_answer(plan, reported))
+    return tuple(found)
+
+
+def _row(plan: Plan, written: Written) -> Row:
+    return next(row for row in plan.rows(written.service, written.table) if row["id"] == written.row)
+
+
+def _written(plan: Plan, written: Written) -> tuple[Any, str]:
+    row = _row(plan, written)
+    tests = tuple(_tests(plan, written, row))
+    told = ", ".join(f"{label(test.field)} {_told(test)}" for test in tests if test.field != "id")
+    if written.change == "created":
+        one = Rows(service=written.service, table=written.table, where=tests, change="created", at_most=1)
+        return one, f"exactly one new {written.noun} in {written.service} has {told}"
+    where = (Test(field="id", value=written.row), *tests)
+    return (
+        Rows(service=written.service, table=written.table, where=where),
+        f"the {written.noun} {written.row} in {written.service} has {told}",
+    )
+
+
+def _told(test: Test) -> str:
+    if test.row is not None:
+        return f"that of the new row in {test.row.service}"
+    value = test.value
+    shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return f"that mentions {shown}" if test.op == "mentions" else shown
+
+
+def _tests(plan: Plan, written: Written, row: Row) -> Iterator[Test]:
+    last = {
+        name: index
+        for index, item in enumerate(plan.written)
+        if (item.service, item.row) == (written.service, written.row)
+        for name in item.fields
+    }
+    own = plan.written.index(written)
+    schema = plan.schema(written.service, written.table)
+    created = {item.row: item for item in plan.written if item.change == "created"}
+    for name in written.fields:
+        if last.get(name, own) != own:
+            continue  # a later write of the plan settles this field
+        value = row.get(name)
+        if isinstance(value, str) and value in created:
+            yield Test(field=name, row=_reference(plan, created[value]))
+        elif semantic_of(schema.row["properties"].get(name)) in ("title", "text") and isinstance(value, str):
+            yield Test(field=name, op="contains", value=value)
+        else:
+            yield Test(field=name, value=value)
+    for name, known in written.mentions:
+        if known.is_new:
+            yield Test(field=name, op="mentions", row=_reference(plan, created[known.row], known.field))
+        else:
+            fact = fact_of(known.value, known.semantic)
+            yield Test(field=name, op="mentions", value=fact.value, kind=fact.kind)
+
+
+def _reference(plan: Plan, written: Written, field: str = "id") -> RowRef:
+    row = _row(plan, written)
+    new_ids = {item.row for item in plan.written if item.change == "created"}
+    tests = tuple(
+        Test(field=name, value=row[name])
+        for name in written.fields
+        if row.get(name) is not None and str(row[name]) not in new_ids
+    )
+    return RowRef(service=written.service, table=written.table, where=tests, field=field, change="created")
+
+
+def _collateral(plan: Plan) -> Iterator[Criterion]:
+    """Nothing else was created or changed in the tables that the plan writes to."""
+    created = Counter((item.service, item.table) for item in plan.written if item.change == "created")
+    updated: dict[tuple[str, str], set[str]] = {}
+    for item in plan.written:
+        updated.setdefault((item.service, item.table), set())
+        if item.change == "updated":
+            updated[item.service, item.table].add(item.row)
+    moved = {
+        (op.service, op.table, op.key) for reaction in plan.reactions for op in reaction.apply if op.op == "update"
+    }
+    for (service, table), rows in sorted(updated.items()):
+        expected = rows | {key for s, t, key in moved if (s, t) == (service, table)}
+        entity = plan.schema(service, table).entity.replace("_", " ")
+        others = tuple(Test(field="id", op="ne", value=key) for key in sorted(expected))
+        yield Criterion(
+            id=f"only_{service}_{table}",
+            description=f"no other {entity} in {service} is created, changed or deleted",
+            condition=All(
+                parts=(
+                    Rows(service=service, table=table, change="created", at_least=0, at_most=created[service, table]),
+                    Rows(service=service, table=table, where=others, change="updated", at_least=0, at_most=0),
+                    Rows(service=service, table=table, change="deleted", at_least=0, at_most=0),
+                )
+            ),
+            holds_initially=True,
+        )
+
+
+def _answer(plan: Plan, reported: list[Known]) -> Criterion:
+    created = {item.row: item for item in plan.written if item.change == "created"}
+    states, omits, told = [], [], []
+    facts = set()
+    for known in reported:
+        if known.is_new:
+            states.append(Stated(row=_reference(plan, created[known.row], known.field)))
+            told.append(f"the id of the new {created[known.row].noun}")
+        else:
+            fact = fact_of(known.value, known.semantic)
+            facts.add(fact)
+            states.append(Stated(fact=fact))
+            told.append(str(known.value))
+    for known in reported:
+        if known.decoy is not None and not known.is_new:
+            decoy = fact_of(known.decoy, known.semantic)
+            if decoy not in facts:
+                omits.append(Stated(fact=decoy))
+    return Criterion(
+        id="answer",
+        description=f"the final answer states {', '.join(told)}"
+        + (f" and not {', '.join(item.fact.value for item in omits if item.fact)}" if omits else ""),
+        condition=Answer(states=tuple(states), omits=tuple(omits)),
+        holds_initially=False,
+    )

@@ -1,0 +1,267 @@
+"""A plan under construction: the world as its steps would leave it, the values known so far, and what they are for.
+
+Everything is tried on the plan's own world as it is added: plants, reads, writes. A plan that exists is a plan that ran.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from compoworld_core.errors import ToolError
+from compoworld_core.services.drawing import Drawing
+from compoworld_core.services.record import Row
+from compoworld_core.services.schema import TableSchema
+from compoworld_core.services.state import RowChange
+from compoworld_core.tasks.affordances import Affordances
+from compoworld_core.tasks.bindings import Answers
+from compoworld_core.tasks.task import Step
+from compoworld_core.worlds.recipe import Insert, Plant, Reaction
+from compoworld_core.worlds.world import World
+
+PLANTED_IDS = (5000, 9999)
+"""Numbers of planted rows' ids, out of reach of the tables' own counters."""
+
+
+@dataclass(eq=False)
+class Known:
+    """A value that an earlier step of the plan learnt.
+
+    Attributes:
+        binding: How later steps refer to it.
+        value: What it is in the plan's world.
+        decoy: A wrong value that a careless agent might use instead.
+        phrase: How the instruction speaks of it.
+        uses: Steps that use it.
+        is_new: Whether it belongs to a row that the plan itself created.
+    """
+
+    binding: Any
+    value: Any
+    decoy: Any
+    semantic: str | None
+    schema: Mapping[str, Any]
+    phrase: str
+    step: str
+    service: str
+    table: str
+    row: str
+    field: str
+    uses: int = 0
+    is_new: bool = False
+    is_stale: bool = False
+
+    @property
+    def is_id(self) -> bool:
+        """Whether it is the id of a row, which only its own service understands."""
+        return (self.semantic or "").startswith("id:")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A row that the plan looked up.
+
+    Attributes:
+        step: The step whose answer shows the row.
+        reading_args: Arguments of that step.
+        noun: How the instruction speaks of the row.
+    """
+
+    service: str
+    table: str
+    row: str
+    step: str
+    tool: str
+    arguments: Mapping[str, Any]
+    noun: str
+    known: tuple[Known, ...]
+
+
+@dataclass(frozen=True)
+class Written:
+    """A row that the plan wrote, and the fields that matter."""
+
+    service: str
+    table: str
+    row: str
+    step: str
+    change: str
+    fields: tuple[str, ...]
+    mentions: tuple[tuple[str, Known], ...]
+    noun: str
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A row that must stay as it is, and why a person would confuse it."""
+
+    service: str
+    table: str
+    row: str
+    description: str
+
+
+@dataclass
+class Plan:
+    """Mutable while it is being made; `branch` gives each try its own copy."""
+
+    world: World
+    affordances: Mapping[str, Affordances]
+    drawing: Drawing
+    rng: random.Random
+    steps: list[Step] = field(default_factory=list)
+    known: list[Known] = field(default_factory=list)
+    found: list[Found] = field(default_factory=list)
+    written: list[Written] = field(default_factory=list)
+    guarded: list[Guarded] = field(default_factory=list)
+    plants: list[Plant] = field(default_factory=list)
+    reactions: list[Reaction] = field(default_factory=list)
+    clauses: list[str] = field(default_factory=list)
+    capabilities: set[str] = field(default_factory=set)
+    visits: list[str] = field(default_factory=list)
+    values: dict[str, Any] = field(default_factory=dict)
+    answers: Answers = field(default_factory=lambda: Answers({}, {}))
+
+    def branch(self) -> Plan:
+        """An independent copy that a try may spoil."""
+        twins = {id(item): replace(item) for item in self.known}
+
+        def renew(items: Iterable[Known]) -> tuple[Known, ...]:
+            return tuple(twins.setdefault(id(item), replace(item)) for item in items)
+
+        return replace(
+            self,
+            world=self.world.fork(),
+            steps=list(self.steps),
+            known=list(renew(self.known)),
+            found=[replace(item, known=renew(item.known)) for item in self.found],
+            written=[
+                replace(item, mentions=tuple((name, renew([known])[0]) for name, known in item.mentions))
+                for item in self.written
+            ],
+            guarded=list(self.guarded),
+            plants=list(self.plants),
+            reactions=list(self.reactions),
+            clauses=list(self.clauses),
+            capabilities=set(self.capabilities),
+            visits=list(self.visits),
+            values=dict(self.values),
+            answers=self.answers.copy(),
+        )
+
+    # Reading the world
+
+    def schema(self, service: str, table: str) -> TableSchema:
+        """A table's schema."""
+        return self.affordances[service].tables[table]
+
+    def rows(self, service: str, table: str) -> list[Row]:
+        """A table's rows now."""
+        return list(self.world.rows(service, table))
+
+    def place(self, service: str) -> str:
+        """How the instruction calls a service."""
+        return self.affordances[service].package.spec.title or service
+
+    def tool_name(self, service: str, tool: str) -> str:
+        """A tool's name in the plan's world."""
+        return next(
+            name for name, bound in self.world.tools.items() if (bound.service, bound.spec.name) == (service, tool)
+        )
+
+    # Changing it
+
+    def plant(self, service: str, table: str, values: Row, facts: Mapping[str, str] | None = None) -> Row | None:
+        """Add a row that is there from the start; None where the table refuses it."""
+        prefix = self.schema(service, table).id_prefix
+        taken = {row["id"] for row in self.rows(service, table)}
+        key = next(
+            key
+            for number in iter(lambda: self.rng.randint(*PLANTED_IDS), None)
+            if (key := f"{prefix}_{number}") not in taken
+        )
+        operation = Insert(service=service, table=table, values={**values, "id": key})
+        try:
+            change = self.world.apply(operation)
+        except ToolError:
+            return None
+        self.plants.append(Plant(do=operation, facts=dict(facts or {})))
+        if facts:
+            self.answers.plant(service, key, facts)
+        return change.after_row
+
+    def call(
+        self, service: str, tool: str, arguments: Mapping[str, Any], effect: str, after: Iterable[str] = ()
+    ) -> tuple[Step, tuple[RowChange, ...]] | None:
+        """Add a step and run it; None where it is refused."""
+        step = Step(
+            id=f"s{len(self.steps) + 1}",
+            service=service,
+            tool=tool,
+            arguments=dict(arguments),
+            effect="write" if effect == "write" else "read",
+            after=tuple(after),
+        )
+        result = self.world.call(self.tool_name(service, tool), self.answers.evaluate(dict(arguments)))
+        if not result.succeeded:
+            return None
+        self.answers.add(step.id, service, result.envelope)
+        self.steps.append(step)
+        return step, result.changes
+
+    def name(self, noun: str, field_name: str, binding: Any) -> dict[str, str]:
+        """Name a value, so that every use refers to the same source."""
+        stem = f"{noun.replace(' ', '_')}.{field_name}"
+        name = next(
+            name
+            for number in range(1, 1000)
+            if (name := stem if number == 1 else f"{stem}.{number}") not in self.values
+        )
+        self.values[name] = binding
+        self.answers.name(name, binding)
+        return {"$value": name}
+
+    def clone_row(self, service: str, table: str, overrides: Mapping[str, Any]) -> Row | None:
+        """Plant a row like an existing one, apart from some fields."""
+        schema = self.schema(service, table)
+        unique = {name for group in schema.unique for name in group}
+        originals = self.rows(service, table)
+        for original in self.rng.sample(originals, min(4, len(originals))):
+            values = {name: value for name, value in original.items() if name != "id"}
+            for name in unique - set(overrides):
+                if name in values and values[name] is not None:
+                    try:
+                        values[name] = self.drawing.fresh().value(name, schema.row["properties"][name])
+                    except ValueError:
+                        break
+            planted = self.plant(
+                service, table, {**values, **self._same_person(schema, values, overrides), **overrides}
+            )
+            if planted is not None:
+                return planted
+        return None
+
+    def _same_person(self, schema: TableSchema, row: Row, overrides: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of the row's other fields that describe a person or organisation whom an override names."""
+        attributes = {"email": "email", "person_name": "name", "username": "username", "phone": "phone"}
+        consistent: dict[str, Any] = {}
+        for name, value in overrides.items():
+            attribute = attributes.get(schema.semantics.get(name, ""))
+            person = next(
+                (item for item in self.world.universe.people if attribute and getattr(item, attribute) == value), None
+            )
+            if person is None:
+                continue
+            for other, word in schema.semantics.items():
+                if other in row and other not in overrides and word in attributes and role_of(other) == role_of(name):
+                    consistent[other] = getattr(person, attributes[word])
+        return consistent
+
+
+def role_of(name: str) -> str:
+    """The role that a field speaks of: `owner` for `owner_email`, nothing for `email`."""
+    return next(
+        (part for part in name.lower().split("_") if part not in ("email", "name", "id", "address", "phone")), ""
+    )

@@ -1,0 +1,172 @@
+"""The planner: from a walk to a candidate task, by adding one ingredient per visit until the walk is done."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from compoworld_core.services.drawing import Drawing
+from compoworld_core.tasks.affordances import Affordances
+from compoworld_core.tasks.bindings import bindings_in
+from compoworld_core.tasks.gates import Candidate
+from compoworld_core.tasks.planner.criteria import criteria_of
+from compoworld_core.tasks.planner.lookup import Lookup
+from compoworld_core.tasks.planner.plan import Known, Plan
+from compoworld_core.tasks.planner.policy import Policy
+from compoworld_core.tasks.planner.reread import Reread
+from compoworld_core.tasks.planner.writes import Change, Create
+from compoworld_core.tasks.rubric import Rubric
+from compoworld_core.tasks.task import AnswerFact, Solution
+from compoworld_core.worlds.world import World
+
+_TRIES = 6
+_MOST_FACTS = 5
+_FEWEST_WRITES = 2
+
+
+class Ingredient(Protocol):
+    """One kind of visit.
+
+    Attributes:
+        letter: Stands for it in a task's shape.
+    """
+
+    letter: str
+
+    def attempts(self, plan: Plan, service: str) -> list[Any]:
+        """Ways of adding it at this service, best first."""
+        ...
+
+    def apply(self, plan: Plan, service: str, attempt: Any) -> bool:
+        """Add it in one way; False where that way turns out not to work."""
+        ...
+
+
+LOOKUP, POLICY, REREAD, CREATE, CHANGE = Lookup(), Policy(), Reread(), Create(), Change()
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A candidate, with the plants and reactions that its world needs."""
+
+    plan: Plan
+    candidate: Candidate
+    shape: str
+
+
+class DeadEnd(Exception):
+    """No ingredient fits at some point of the walk."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def plan_task(
+    world: World, affordances: Mapping[str, Affordances], visits: Sequence[str], rng: random.Random
+) -> Planned:
+    """Compose a plan whose steps visit the services in this order.
+
+    Args:
+        world: The services as they are before anything is planted.
+        visits: A service per visit; neighbours are the same only where one service is all there is.
+
+    Raises:
+        DeadEnd: The services do not offer what a plan along these visits needs.
+    """
+    source = Drawing(world.universe, rng, world.recipe.start_time)
+    plan = Plan(world=world.fork(), affordances=affordances, drawing=source, rng=rng)
+    for place, service in enumerate(visits):
+        plan = _visit(plan, service, _ingredients(plan, len(visits) - place, rng))
+    reported = _reported(plan)
+    solution = Solution(
+        values=_used_values(plan, reported),
+        steps=tuple(plan.steps),
+        answer=tuple(AnswerFact(label=_headline(item.phrase), value=item.binding) for item in reported),
+    )
+    candidate = Candidate(
+        instruction=_instruction(plan, reported),
+        solution=solution,
+        rubric=Rubric(criteria=criteria_of(plan, reported)),
+        walk=tuple(service for place, service in enumerate(visits) if not place or visits[place - 1] != service),
+    )
+    return Planned(plan, candidate, "".join(plan.visits))
+
+
+def _ingredients(plan: Plan, visits_left: int, rng: random.Random) -> list[Ingredient]:
+    """Kinds of visit in the order in which to try them."""
+    if not plan.known:
+        return [LOOKUP]
+    writes: list[Ingredient] = [CREATE, CHANGE] if rng.random() < 0.6 else [CHANGE, CREATE]
+    waiting = sum(1 for item in plan.known if item.uses == 0 and not item.is_stale and not item.is_id)
+    if visits_left == 1 or (len(plan.written) < _FEWEST_WRITES and visits_left <= _FEWEST_WRITES - len(plan.written)):
+        return [*writes, REREAD, POLICY, LOOKUP]
+    special: list[Ingredient] = [REREAD, POLICY] if rng.random() < 0.5 else [POLICY, REREAD]
+    if waiting >= 2 and rng.random() < 0.45:
+        return [*special, *writes, LOOKUP]
+    return [*special, LOOKUP, *writes]
+
+
+def _visit(plan: Plan, service: str, ingredients: Sequence[Ingredient]) -> Plan:
+    for ingredient in ingredients:
+        for attempt in range(_TRIES):
+            branch = plan.branch()
+            ways = ingredient.attempts(branch, service)
+            if attempt >= len(ways):
+                break
+            if ingredient.apply(branch, service, ways[attempt]):
+                branch.visits.append(ingredient.letter)
+                return branch
+    raise DeadEnd(f"nothing to do in {service} after {''.join(plan.visits) or 'the start'}")
+
+
+def _reported(plan: Plan) -> list[Known]:
+    """What the final answer states: at least one value of every row whose reading nothing else needed."""
+    reported: list[Known] = []
+    for found in plan.found:
+        if not any(item.uses for item in found.known):
+            fresh = [item for item in found.known if not item.is_id and not item.is_stale]
+            if not fresh:
+                raise DeadEnd("a reading serves nothing")
+            reported.append(plan.rng.choice(fresh))
+    if len(reported) > _MOST_FACTS:
+        raise DeadEnd("too much to report")
+    new_ids = [item for item in plan.known if item.is_new and item.uses == 0]
+    others = [
+        item for item in plan.known if item.uses == 0 and not item.is_stale and not item.is_id and item not in reported
+    ]
+    room = max(0, 3 - len(reported))
+    reported += plan.rng.sample(new_ids, min(1, len(new_ids), room))
+    room = max(0, 3 - len(reported))
+    reported += plan.rng.sample(others, min(1, len(others), room))
+    if not reported:
+        raise DeadEnd("nothing to report")
+    if len({item.phrase for item in reported}) < len(reported):
+        raise DeadEnd("two facts of the report go by the same name")
+    return reported
+
+
+def _used_values(plan: Plan, reported: Sequence[Known]) -> dict[str, Any]:
+    """The named values that steps, the answer, or other used values refer to."""
+    used: dict[str, Any] = {}
+    waiting = [*(step.arguments for step in plan.steps), *(item.binding for item in reported)]
+    while waiting:
+        for _, binding in bindings_in(waiting.pop()):
+            name = binding.get("$value")
+            if name is not None and name not in used:
+                used[name] = plan.values[name]
+                waiting.append(plan.values[name])
+    return {name: binding for name, binding in plan.values.items() if name in used}
+
+
+def _headline(phrase: str) -> str:
+    words = phrase.removeprefix("the ")
+    return f"{words[0].upper()}{words[1:]}"
+
+
+def _instruction(plan: Plan, reported: Sequence[Known]) -> str:
+    wanted = [item.phrase for item in reported]
+    listed = wanted[0] if len(wanted) == 1 else f"{', '.join(wanted[:-1])} and {wanted[-1]}"
+    return " ".join([*plan.clauses, f"When everything is done, tell me {listed}."])
