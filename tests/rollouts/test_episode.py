@@ -20,6 +20,7 @@ from compoworld_core.services.backend import InProcessBackend, Outcome
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.tasks.task import Task
 from compoworld_core.worlds.catalogue import Catalogue
+from compoworld_core.worlds.recipe import ServicePin
 from tests.rollouts.complaint import SERVICES, complaint_task, pin
 from tests.rollouts.policies import DONE, Scripted, Silent, calls, looping
 
@@ -132,7 +133,7 @@ def test_malformed_call_is_answered_as_an_error_and_never_guessed(
 
 
 def test_package_that_is_not_installed_is_a_row(catalogue: Catalogue) -> None:
-    missing = pin("mail").model_copy(update={"package": "0" * 64})
+    missing = ServicePin(name="mail", package="0" * 64, tools=pin("mail").tools)
     task = complaint_task(services=(*(pin(name) for name in SERVICES if name != "mail"), missing))
 
     trajectory = play(task, catalogue, Scripted(DONE))
