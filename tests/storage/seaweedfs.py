@@ -90,6 +90,9 @@ def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeaweedFS]:
         finally:
             process.kill()
             process.wait()
+            for port in ports.values():  # its local sockets have fixed places and outlive a kill
+                for left in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
+                    left.unlink(missing_ok=True)
 
 
 def _free_ports() -> dict[str, int]:

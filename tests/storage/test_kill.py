@@ -36,14 +36,14 @@ from compoworld_core.storage import (
 from tests.storage.rows import HERE, NOTES, notes
 
 BEFORE = DatasetLocation(dataset="notes", key="before")
-ROWS = notes(6)
+ROWS = notes(4)
 
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several row groups and parts, so that kills fall between them."""
-    monkeypatch.setattr(parts, "ROW_GROUP_ROWS", 2)
-    monkeypatch.setattr(commit, "PART_BYTES", 120)
+    monkeypatch.setattr(parts, "ROW_GROUP_ROWS", 1)
+    monkeypatch.setattr(commit, "PART_BYTES", 60)
     assert pq  # loaded before the fork: its import is not what is killed
 
 
