@@ -62,7 +62,7 @@ def open_s3(bucket: str, prefix: str) -> S3Store:
     host = urlsplit(endpoint).netloc.rpartition("@")[2] if endpoint else "AWS"
     place = f"s3://{bucket} at {host}"
     try:
-        # An own session: the default one is shared by all of the process, and not safe to use from several threads.
+        # Not `boto3.client`: its shared default keeps old credentials and is not safe to use from several threads.
         connect = partial(boto3.Session().client, "s3", endpoint_url=endpoint, region_name=_region(endpoint))
         # An endpoint that accepts connections and never answers must not hold up a job that has done no work yet.
         impatient = connect(config=config.merge(Config(read_timeout=5, retries={"total_max_attempts": 2})))
