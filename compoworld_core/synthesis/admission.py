@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from compoworld_core.services.backend import ToolBackend
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.synthesis.bench import Bench, Misbehaved
+from compoworld_core.synthesis.claims import check_claims
 from compoworld_core.synthesis.finding import Finding, printable
 from compoworld_core.synthesis.influence import Influence
 from compoworld_core.synthesis.invariants import INVARIANTS, Check
@@ -29,9 +30,6 @@ AdmissionOutcome = Literal["verified", "world_model", "quarantined"]
 
 CHECKS: tuple[Check, ...] = (*INVARIANTS, *SUBSTANCE)
 """Every check of a tool, in the order of evidence."""
-
-SelfTests = Callable[[ServicePackage, ToolBackend], Mapping[str, Finding]]
-"""Runs the author's self-tests and says for each tool that has some whether all passed."""
 
 
 class _Data(BaseModel):
@@ -83,7 +81,6 @@ def admit(
     *,
     seed: int = 0,
     candidates: Mapping[str, str] | None = None,
-    self_tests: SelfTests | None = None,
 ) -> tuple[Admission, ...]:
     """Check every tool of a service.
 
@@ -91,8 +88,7 @@ def admit(
         package: The service.
         backend: What executes its tools.
         seed: Seed of the worlds and of the draws.
-        candidates: Reason by tool, for the tools that the author left to a world model.
-        self_tests: Runs the author's self-tests.
+        candidates: Reason by tool, for the tools that the author left to a world model; they are not called.
 
     Returns:
         One admission per tool, in the order of the spec.
@@ -104,7 +100,7 @@ def admit(
         detail = printable(f"the service can't be populated: {type(error).__name__}: {error}")
         broken = Finding(check="populates", passed=False, detail=detail)
         return tuple(_admission(package, tool.name, (broken,), left_out.get(tool.name)) for tool in package.spec.tools)
-    tested = self_tests(package, backend) if self_tests is not None else {}
+    tested = check_claims(bench)
     trials = tuple(
         Trial(bench, tool, bench.home, random.Random(f"trial/{seed}/{tool.name}"))
         for tool in package.spec.tools

@@ -77,6 +77,8 @@ class Influence:
 
     def _effect(self, name: str, tries: int) -> Effect:
         effect = Effect()
+        if not self.varied_by_rows and not any(sample.result.changes for sample in self._trial.samples):
+            return Effect("none")  # nothing that an argument could move would count
         refused = False
         for base in self._trial.samples[:2]:
             current = base.arguments.get(name)
@@ -103,7 +105,8 @@ class Influence:
     def _moved(self, base: Sample, other: Sample) -> Kind | None:
         if changed(base.result) != changed(other.result):
             return "changes"
-        moved = varying(answer(base), answer(other))
+        spoken = (base.arguments, other.arguments)
+        moved = varying(answer(base, *spoken), answer(other, *spoken))
         if moved and (moved & self.varied_by_rows or moved & self.by_rows(other)):
             return "answer"
         return None
@@ -114,8 +117,8 @@ def varying(one: Parts, other: Parts) -> frozenset[str]:
     return frozenset(path for path in one.keys() | other.keys() if one.get(path) != other.get(path))
 
 
-def parts(value: Any, arguments: Mapping[str, Any]) -> Parts:
-    """The scalars of a JSON value by path, with what repeats an argument masked."""
+def parts(value: Any, *arguments: Mapping[str, Any]) -> Parts:
+    """The scalars of a JSON value by path, with what repeats any of the arguments masked."""
     words = sorted({str(item).casefold() for item in scalars(arguments)}, key=lambda word: (-len(word), word))
     found: dict[str, list[Any]] = {}
     for path, leaf in _leaves(value, ""):
@@ -157,9 +160,9 @@ def stored(sample: Sample) -> bool:
     return False
 
 
-def answer(sample: Sample) -> Parts:
-    """The parts of a successful call's data."""
-    return parts(sample.result.envelope["data"], sample.arguments)
+def answer(sample: Sample, *arguments: Mapping[str, Any]) -> Parts:
+    """The parts of a successful call's data; two answers are compared with the arguments of both calls masked."""
+    return parts(sample.result.envelope["data"], *(arguments or (sample.arguments,)))
 
 
 def _parts(sample: Sample) -> Parts:

@@ -124,31 +124,58 @@ def changes_have_reason(trial: Trial) -> Finding | None:
 
 
 def knows_dangling_ids(trial: Trial) -> Finding | None:
-    """A read does not answer for an id that no row has as if it had one."""
-    if trial.effect != "read" or not trial.samples:
-        return None
+    """A tool neither shows nor changes rows of an entity for an id that none of them has."""
     own = {table.schema.entity: table for table in trial.world.running.state.tables.values()}
     guilty, cases = [], 0
-    for name in trial.arguments.required:
-        schema = trial.arguments.properties[name]
-        word = semantic_of(schema) or ""
-        entity = word.removeprefix("id:")
+    for name in trial.arguments.required if trial.samples else ():
+        entity = _entity(trial, name)
         nothing = next((value for value in (DANGLING, DANGLING_NUMBER) if trial.arguments.allows(name, value)), None)
-        if not word.startswith("id:") or entity not in own or nothing is None:
+        if entity not in own or nothing is None:
             continue
         arguments = {**trial.samples[0].arguments, name: nothing}
         result = trial.call(arguments)
         cases += 1
-        rest = {str(item) for item in scalars(arguments)}
-        ids = {str(own[entity].type.field(record, "id")) for record in own[entity]} - rest
-        if result.succeeded and ids & {str(item) for item in scalars(result.envelope["data"])}:
+        ids = {str(own[entity].type.field(record, "id")) for record in own[entity]} - _texts(arguments)
+        touched = {change.key for change in result.changes if change.before is not None}
+        if result.succeeded and ids & (
+            touched | (_texts(result.envelope["data"]) if trial.effect == "read" else set())
+        ):
             guilty.append(name)
     if not cases:
         return None
     return Finding(
         check="knows_dangling_ids",
         passed=not guilty,
-        detail=f"answered with rows for no id: {', '.join(guilty)}" if guilty else "no rows for ids that nothing has",
+        detail=f"found rows for no id: {', '.join(guilty)}" if guilty else "no rows for ids that nothing has",
+        cases=cases,
+    )
+
+
+def knows_nonsense(trial: Trial) -> Finding | None:
+    """A read does not pick one row for one meaningless text and another for the next, as a hash would."""
+    if trial.effect != "read" or not trial.samples:
+        return None
+    keys = {str(table.type.field(row, "id")) for table in trial.world.running.state.tables.values() for row in table}
+    guilty, cases = [], 0
+    for name in trial.arguments.required:
+        texts = [text for text in _NONSENSE if trial.arguments.allows(name, text)]
+        if _entity(trial, name) is not None or len(texts) < 2:
+            continue
+        picked = set()
+        for text in texts:
+            arguments = {**trial.samples[0].arguments, name: text}
+            result = trial.call(arguments)
+            cases += 1
+            if result.succeeded and (found := keys & _texts(result.envelope["data"]) - _texts(arguments)):
+                picked.add(frozenset(found))
+        if len(picked) > 1:
+            guilty.append(name)
+    if not cases:
+        return None
+    return Finding(
+        check="knows_nonsense",
+        passed=not guilty,
+        detail=f"picked rows by nonsense: {', '.join(guilty)}" if guilty else "nonsense picks no rows",
         cases=cases,
     )
 
@@ -163,8 +190,22 @@ SUBSTANCE: tuple[Check, ...] = (
     options_matter,
     changes_have_reason,
     knows_dangling_ids,
+    knows_nonsense,
     follows_rows,
 )
+
+
+_NONSENSE = ("qzxwvkq", "jjxqpwz", "vvkqzzx", "xq.jzw@vkq.example", "zz.qxv@jwk.example")
+
+
+def _entity(trial: Trial, name: str) -> str | None:
+    """The entity whose id an argument is."""
+    word = semantic_of(trial.arguments.properties[name]) or ""
+    return word.removeprefix("id:") if word.startswith("id:") else None
+
+
+def _texts(value: object) -> set[str]:
+    return {str(item) for item in scalars(value)}
 
 
 def _influence(trial: Trial) -> Influence:

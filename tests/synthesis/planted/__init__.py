@@ -1,0 +1,1 @@
+"""Services with planted faults, which admission must find: one honest helpdesk, and what can be wrong with it."""
