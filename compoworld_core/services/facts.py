@@ -60,7 +60,7 @@ def states(text: str, fact: Fact) -> bool:
         wanted = abs(Decimal(fact.value))
         return any(wanted == number for number in _numbers(text))
     if fact.kind == "date":
-        return _states_date(text, fact.value)
+        return _states_date(text, fact.value) and ("T" not in fact.value or _states_time(text, fact.value))
     return _contains_words(text, fact.value)
 
 
@@ -121,3 +121,11 @@ def _states_date(text: str, iso: str) -> bool:
         rf"(?<!\d)0?{day.month}/0?{day.day}/{day.year}(?!\d)",
     )
     return any(re.search(form, folded) for form in forms)
+
+
+def _states_time(text: str, iso: str) -> bool:
+    """Whether the text states the time of day, to the minute, in 24 or 12 hours."""
+    hour, minute = int(iso[11:13]), iso[14:16]
+    half = f"0?{hour % 12 or 12}[:.]{minute}(?:[:.]\\d\\d)? ?{'pm' if hour >= 12 else 'am'}"
+    folded = text.casefold().replace("p.m.", "pm").replace("a.m.", "am")
+    return re.search(rf"(?<!\d)(?:{hour:02}|{hour})[:.h]{minute}(?!\d)|(?<!\d){half}", folded) is not None

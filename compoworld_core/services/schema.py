@@ -49,6 +49,11 @@ class TableSchema(BaseModel):
         return SchemaRecords(self.entity, self.row)
 
     @cached_property
+    def choices(self) -> frozenset[str]:
+        """Fields with a small set of values: enumerations and booleans."""
+        return frozenset(name for name, part in self.row.get("properties", {}).items() if _is_choice(part))
+
+    @cached_property
     def semantics(self) -> dict[str, str]:
         """Semantic word by field, for the fields that have one."""
         found = {}
@@ -79,3 +84,9 @@ def semantic_of(schema: Any) -> str | None:
         if found is not None:
             return found
     return None
+
+
+def _is_choice(schema: Any) -> bool:
+    if not isinstance(schema, dict):
+        return False
+    return "enum" in schema or schema.get("type") == "boolean" or any(map(_is_choice, schema.get("anyOf", ())))

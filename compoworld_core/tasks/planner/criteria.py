@@ -106,12 +106,12 @@ def _reference(plan: Plan, written: Written, field: str = "id") -> RowRef:
 
 def _collateral(plan: Plan) -> Iterator[Criterion]:
     """Nothing else was created or changed in the tables that the plan writes to."""
-    created = Counter((item.service, item.table) for item in plan.written if item.change == "created")
-    updated: dict[tuple[str, str], set[str]] = {}
-    for item in plan.written:
-        updated.setdefault((item.service, item.table), set())
-        if item.change == "updated":
-            updated[item.service, item.table].add(item.row)
+    created = Counter((service, table) for service, table, _, kind in plan.changed if kind == "created")
+    deleted = Counter((service, table) for service, table, _, kind in plan.changed if kind == "deleted")
+    updated: dict[tuple[str, str], set[str]] = {(item.service, item.table): set() for item in plan.written}
+    for service, table, key, _ in plan.changed:
+        if (service, table) in updated:
+            updated[service, table].add(key)
     moved = {
         (op.service, op.table, op.key) for reaction in plan.reactions for op in reaction.apply if op.op == "update"
     }
@@ -126,7 +126,7 @@ def _collateral(plan: Plan) -> Iterator[Criterion]:
                 parts=(
                     Rows(service=service, table=table, change="created", at_least=0, at_most=created[service, table]),
                     Rows(service=service, table=table, where=others, change="updated", at_least=0, at_most=0),
-                    Rows(service=service, table=table, change="deleted", at_least=0, at_most=0),
+                    Rows(service=service, table=table, change="deleted", at_least=0, at_most=deleted[service, table]),
                 )
             ),
             holds_initially=True,

@@ -49,10 +49,22 @@ class Key:
 
 
 def keys_for(plan: Plan, service: str, name: str, schema: Mapping[str, Any]) -> Iterator[Key]:
-    """Values learnt in other services that a row can be found by, unused ones first."""
+    """Values that a row can be found by, unused ones first: learnt in other services, or ids of the service's own."""
     heading = plan.rng.choice(_HEADINGS)
-    for known in sorted(plan.known, key=lambda item: item.uses):
-        if known.is_stale or known.is_id or known.service == service or not isinstance(known.value, str):
+    for known in plan.usable():
+        if known.is_new or not isinstance(known.value, str):
+            continue
+        if known.is_id:
+            if (
+                known.service == service
+                and known.field == "id"
+                and known.semantic == semantic_of(schema)
+                and name != "id"
+            ):
+                owner = known.phrase.removeprefix("the id of ")
+                yield Key(known.value, known.binding, f"that belongs to {owner}", known)
+            continue
+        if known.service == service:
             continue
         if joins(known.semantic, schema):
             yield Key(known.value, known.binding, f"whose {label(name)} is {known.phrase}", known)
@@ -109,11 +121,15 @@ def _similar(plan: Plan, word: str | None, value: str) -> str:
 
 
 def read_row(
-    plan: Plan, service: str, reading: Reading, name: str, key: Key, row: Row, after: tuple[str, ...] = ()
+    plan: Plan, service: str, reading: Reading, name: str, key: Key, row: Row, twin: Row | None = None
 ) -> Found | None:
-    """Add the step that reads a row, and note what it shows."""
+    """Add the step that reads a row, and note what it shows.
+
+    Args:
+        twin: A row that is easily taken for it.
+    """
     arguments = {**reading.fixed, **{argument: key.binding for argument, field in reading.by.items() if field == name}}
-    made = plan.call(service, reading.tool, arguments, "read", after)
+    made = plan.call(service, reading.tool, arguments, "read")
     if made is None:
         return None
     step, _ = made
@@ -126,7 +142,7 @@ def read_row(
         tool=reading.tool,
         arguments=arguments,
         noun=entity,
-        known=tuple(_learn(plan, service, reading, name, key, row, step.id, entity)),
+        known=tuple(_learn(plan, service, reading, name, key, row, step.id, entity, twin)),
     )
     try:
         for known in found.known:
@@ -135,14 +151,22 @@ def read_row(
     except Exception:
         return None
     if key.known is not None:
-        key.known.uses += 1
+        plan.uses[key.known.name] += 1
     plan.found.append(found)
     plan.known.extend(found.known)
     return found
 
 
 def _learn(
-    plan: Plan, service: str, reading: Reading, name: str, key: Key, row: Row, step: str, entity: str
+    plan: Plan,
+    service: str,
+    reading: Reading,
+    name: str,
+    key: Key,
+    row: Row,
+    step: str,
+    entity: str,
+    twin: Row | None,
 ) -> Iterator[Known]:
     schema = plan.schema(service, reading.table)
     others = [item for item in plan.rows(service, reading.table) if item["id"] != row["id"]]
@@ -157,13 +181,15 @@ def _learn(
         decoys = [item[field] for item in others if item.get(field) not in (None, "") and not equal(item[field], value)]
         if not decoys:
             continue
+        if twin is not None and twin.get(field) not in (None, "", value):
+            decoys.append(twin[field])
         if reading.many:
             pick = {"from": {"$ref": f"{step}.{reading.path}"}, "where": {name: key.binding}, "take": field}
             binding: dict[str, Any] = {"$pick": pick}
         else:
             binding = {"$ref": f"{step}.{reading.path}.{field}"}
         yield Known(
-            binding=plan.name(entity, field, binding),
+            name=plan.name(entity, field, binding),
             value=value,
             decoy=decoys[-1],
             semantic=word,
@@ -210,7 +236,7 @@ class Lookup:
                     continue
                 found += [(reading, name, key) for key in keys_for(plan, service, name, properties[name])]
         plan.rng.shuffle(found)
-        found.sort(key=lambda item: (item[2].known.uses if item[2].known else 0, not item[0].by))
+        found.sort(key=lambda item: (plan.uses[item[2].known.name] if item[2].known else 0, not item[0].by))
         return [item for item in found if not self._is_seen(plan, service, item, visited)]
 
     @staticmethod
@@ -239,7 +265,7 @@ class Lookup:
         if row is None:
             return False
         twin = near_duplicate(plan, service, reading.table, name, key.value) if key.known is None else None
-        found = read_row(plan, service, reading, name, key, row)
+        found = read_row(plan, service, reading, name, key, row, twin)
         if found is None or not any(not known.is_id for known in found.known):
             return False
         if twin is not None:
@@ -247,9 +273,6 @@ class Lookup:
                 Guarded(service, reading.table, twin["id"], f'the {found.noun} "{twin[name]}" stays as it is')
             )
             plan.capabilities.add("near_duplicate")
-            for known in found.known:
-                if twin.get(known.field) not in (None, "") and not equal(twin[known.field], known.value):
-                    known.decoy = twin[known.field]
         if key.known is not None and key.known.service != service:
             plan.capabilities.add("join")
         if key.known is None:

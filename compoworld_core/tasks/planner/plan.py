@@ -6,8 +6,10 @@ Everything is tried on the plan's own world as it is added: plants, reads, write
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from compoworld_core.errors import ToolError
@@ -25,20 +27,19 @@ PLANTED_IDS = (5000, 9999)
 """Numbers of planted rows' ids, out of reach of the tables' own counters."""
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True)
 class Known:
-    """A value that an earlier step of the plan learnt.
+    """A value that a step of the plan learnt.
 
     Attributes:
-        binding: How later steps refer to it.
+        name: Its name among the solution's values; unique in the plan.
         value: What it is in the plan's world.
         decoy: A wrong value that a careless agent might use instead.
         phrase: How the instruction speaks of it.
-        uses: Steps that use it.
         is_new: Whether it belongs to a row that the plan itself created.
     """
 
-    binding: Any
+    name: str
     value: Any
     decoy: Any
     semantic: str | None
@@ -49,9 +50,12 @@ class Known:
     table: str
     row: str
     field: str
-    uses: int = 0
     is_new: bool = False
-    is_stale: bool = False
+
+    @property
+    def binding(self) -> dict[str, str]:
+        """How steps and the answer refer to it."""
+        return {"$value": self.name}
 
     @property
     def is_id(self) -> bool:
@@ -103,9 +107,20 @@ class Guarded:
     description: str
 
 
+_COPIED = (
+    "steps known found written guarded plants reactions clauses capabilities visits values uses stale changed".split()
+)
+
+
 @dataclass
 class Plan:
-    """Mutable while it is being made; `branch` gives each try its own copy."""
+    """Mutable while it is being made; `branch` gives each try its own copy.
+
+    Attributes:
+        uses: How many steps use a value, by its name.
+        stale: Names of values that no longer hold.
+        changed: (service, table, row, kind) of every row that the plan's own steps changed.
+    """
 
     world: World
     affordances: Mapping[str, Affordances]
@@ -122,34 +137,34 @@ class Plan:
     capabilities: set[str] = field(default_factory=set)
     visits: list[str] = field(default_factory=list)
     values: dict[str, Any] = field(default_factory=dict)
+    uses: Counter[str] = field(default_factory=Counter)
+    stale: set[str] = field(default_factory=set)
+    changed: list[tuple[str, str, str, str]] = field(default_factory=list)
     answers: Answers = field(default_factory=lambda: Answers({}, {}))
 
     def branch(self) -> Plan:
         """An independent copy that a try may spoil."""
-        twins = {id(item): replace(item) for item in self.known}
-
-        def renew(items: Iterable[Known]) -> tuple[Known, ...]:
-            return tuple(twins.setdefault(id(item), replace(item)) for item in items)
-
         return replace(
             self,
             world=self.world.fork(),
-            steps=list(self.steps),
-            known=list(renew(self.known)),
-            found=[replace(item, known=renew(item.known)) for item in self.found],
-            written=[
-                replace(item, mentions=tuple((name, renew([known])[0]) for name, known in item.mentions))
-                for item in self.written
-            ],
-            guarded=list(self.guarded),
-            plants=list(self.plants),
-            reactions=list(self.reactions),
-            clauses=list(self.clauses),
-            capabilities=set(self.capabilities),
-            visits=list(self.visits),
-            values=dict(self.values),
             answers=self.answers.copy(),
+            **{name: copy(getattr(self, name)) for name in _COPIED},
         )
+
+    def adopt(self, branch: Plan) -> None:
+        """Go on from where a branch has come to."""
+        for item in fields(self):
+            setattr(self, item.name, getattr(branch, item.name))
+
+    def usable(self) -> list[Known]:
+        """Values that still hold, the least used first."""
+        return sorted(
+            (item for item in self.known if item.name not in self.stale), key=lambda item: self.uses[item.name]
+        )
+
+    def unused(self) -> list[Known]:
+        """Values that still hold and that nothing uses yet, apart from ids of rows that were there before."""
+        return [item for item in self.usable() if not self.uses[item.name] and not item.is_id]
 
     # Reading the world
 
@@ -209,19 +224,20 @@ class Plan:
             return None
         self.answers.add(step.id, service, result.envelope)
         self.steps.append(step)
+        for change in result.changes:
+            kind = "created" if change.before is None else "deleted" if change.after is None else "updated"
+            self.changed.append((service, change.table.name, change.key, kind))
         return step, result.changes
 
-    def name(self, noun: str, field_name: str, binding: Any) -> dict[str, str]:
+    def name(self, noun: str, field_name: str, binding: Any) -> str:
         """Name a value, so that every use refers to the same source."""
         stem = f"{noun.replace(' ', '_')}.{field_name}"
-        name = next(
-            name
-            for number in range(1, 1000)
-            if (name := stem if number == 1 else f"{stem}.{number}") not in self.values
-        )
+        name, number = stem, 2
+        while name in self.values:
+            name, number = f"{stem}.{number}", number + 1
         self.values[name] = binding
         self.answers.name(name, binding)
-        return {"$value": name}
+        return name
 
     def clone_row(self, service: str, table: str, overrides: Mapping[str, Any]) -> Row | None:
         """Plant a row like an existing one, apart from some fields."""

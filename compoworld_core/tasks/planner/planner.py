@@ -100,7 +100,7 @@ def _ingredients(plan: Plan, visits_left: int, rng: random.Random) -> list[Ingre
     if not plan.known:
         return [LOOKUP]
     writes: list[Ingredient] = [CREATE, CHANGE] if rng.random() < 0.6 else [CHANGE, CREATE]
-    waiting = sum(1 for item in plan.known if item.uses == 0 and not item.is_stale and not item.is_id)
+    waiting = len(plan.unused())
     if visits_left == 1 or (len(plan.written) < _FEWEST_WRITES and visits_left <= _FEWEST_WRITES - len(plan.written)):
         return [*writes, REREAD, POLICY, LOOKUP]
     special: list[Ingredient] = [REREAD, POLICY] if rng.random() < 0.5 else [POLICY, REREAD]
@@ -126,17 +126,15 @@ def _reported(plan: Plan) -> list[Known]:
     """What the final answer states: at least one value of every row whose reading nothing else needed."""
     reported: list[Known] = []
     for found in plan.found:
-        if not any(item.uses for item in found.known):
-            fresh = [item for item in found.known if not item.is_id and not item.is_stale]
+        if not any(plan.uses[item.name] for item in found.known):
+            fresh = [item for item in found.known if not item.is_id and item.name not in plan.stale]
             if not fresh:
                 raise DeadEnd("a reading serves nothing")
             reported.append(plan.rng.choice(fresh))
     if len(reported) > _MOST_FACTS:
         raise DeadEnd("too much to report")
-    new_ids = [item for item in plan.known if item.is_new and item.uses == 0]
-    others = [
-        item for item in plan.known if item.uses == 0 and not item.is_stale and not item.is_id and item not in reported
-    ]
+    new_ids = [item for item in plan.known if item.is_new and not plan.uses[item.name]]
+    others = [item for item in plan.unused() if item not in reported]
     room = max(0, 3 - len(reported))
     reported += plan.rng.sample(new_ids, min(1, len(new_ids), room))
     room = max(0, 3 - len(reported))

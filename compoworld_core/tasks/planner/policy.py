@@ -81,7 +81,7 @@ class Policy:
         fact = {"step": taken, "name": trait.binding, **({} if key is None else {"of": key})}
         plan.known.append(
             Known(
-                binding=plan.name(f"{topic.lower()} rules", "code", {"$fact": fact}),
+                name=plan.name(f"{topic.lower()} rules", "code", {"$fact": fact}),
                 value=current[str(trait.value)],
                 decoy=outdated[str(trait.value)],
                 semantic="policy_code",
@@ -94,14 +94,14 @@ class Policy:
                 field=shelf.body,
             )
         )
-        trait.uses += 1
+        plan.uses[trait.name] += 1
         plan.found.append(
             Found(service, shelf.table, new["id"], taken, shelf.read.tool, {}, "rules", (plan.known[-1],))
         )
         plan.capabilities.add("policy_branch")
         plan.clauses.append(
-            f"Which {topic.lower()} code applies follows from {trait.phrase}: read our {topic.lower()} rules in {plan.place(service)}, "
-            "and mind which version is in force."
+            f"Which {topic.lower()} code applies follows from {trait.phrase}: read our {topic.lower()} rules in "
+            f"{plan.place(service)}, and mind which version is in force."
         )
         return True
 
@@ -138,13 +138,19 @@ def _title_and_body(schema: TableSchema) -> tuple[str | None, str | None]:
 
 def _is_trait(plan: Plan, known: Known) -> bool:
     """Whether a value is one of a few that rows of its kind have."""
-    if known.is_stale or known.is_new or known.is_id or not isinstance(known.value, str):
+    if (
+        known.name in plan.stale
+        or plan.uses[known.name]
+        or known.is_new
+        or known.is_id
+        or not isinstance(known.value, str)
+    ):
         return False
     values = {str(row.get(known.field)) for row in plan.rows(known.service, known.table) if row.get(known.field)}
     rows = len(plan.rows(known.service, known.table))
     schema = plan.schema(known.service, known.table)
     few = known.field in schema.choices or known.semantic in ("city", "country", "tag", "currency")
-    return few and 2 <= len(values) <= max(8, rows // 2) and known.uses == 0
+    return few and 2 <= len(values) <= max(8, rows // 2)
 
 
 def _other_values(plan: Plan, trait: Known) -> list[str]:

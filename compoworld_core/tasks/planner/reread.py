@@ -15,7 +15,6 @@ from compoworld_core.errors import ToolError
 from compoworld_core.services.conditions import Rows, Test, equal
 from compoworld_core.services.schema import semantic_of
 from compoworld_core.tasks.bindings import Unresolved
-from compoworld_core.tasks.planner.matching import label
 from compoworld_core.tasks.planner.plan import Found, Known, Plan, Written
 from compoworld_core.worlds.recipe import Reaction, Update
 
@@ -33,7 +32,7 @@ class Reread:
             for item in plan.found
             if item.service == service
             for known in item.known
-            if known in plan.known and known.uses == 0 and not known.is_stale and not known.is_id and not known.is_new
+            if known in plan.unused() and not known.is_new
             for written in plan.written
             if written.change == "created" and written.fields and _comes_after(plan, written, item)
             if (written.service, written.row) != (item.service, item.row)
@@ -44,7 +43,7 @@ class Reread:
     def apply(self, plan: Plan, service: str, attempt: Any) -> bool:
         """Plant the reaction and read again."""
         found, known, written = attempt
-        if not any(other.uses for other in found.known):
+        if not any(plan.uses[other.name] for other in found.known):
             return False
         value = _moved(plan, known)
         when = _trigger(plan, written)
@@ -62,21 +61,20 @@ class Reread:
         if made is None:
             return False
         step = made[0].id
-        binding = _moved_to(plan.values[known.binding["$value"]], known.step, step)
+        binding = _moved_to(plan.values[known.name], known.step, step)
         fresh = replace(
             known,
-            binding=plan.name(f"{found.noun} again", known.field, binding),
+            name=plan.name(f"{found.noun} again", known.field, binding),
             value=now,
             decoy=known.value,
             step=step,
-            uses=0,
         )
         try:
             if not equal(plan.answers.evaluate(fresh.binding), now):
                 return False
         except Unresolved:
             return False
-        known.is_stale = True
+        plan.stale.add(known.name)
         plan.known.append(fresh)
         plan.found.append(
             Found(service, found.table, found.row, step, found.tool, found.arguments, found.noun, (fresh,))
@@ -84,8 +82,8 @@ class Reread:
         plan.reactions.append(Reaction(when=when, apply=(update,)))
         plan.capabilities.add("stale_reread")
         plan.clauses.append(
-            f"Once the {written.noun} is there, look again at {known.phrase} in {plan.place(service)}: {label(known.field)} entries are "
-            "often corrected while such work is under way, and what counts is what it says then."
+            f"Once the {written.noun} is there, look again at {known.phrase} in {plan.place(service)}: it may be corrected "
+            "while this is under way, and what counts is what it says then."
         )
         return True
 

@@ -104,10 +104,10 @@ def _matching(plan: Plan, service: str, part: Any, used: list[Known], target: st
     candidates = [
         known
         for known in _usable(plan, used, (service, target))
-        if fits(known.semantic, item) and (known.service != service or known.uses == 0)
+        if fits(known.semantic, item) and (known.service != service or not plan.uses[known.name])
     ]
-    candidates.sort(key=lambda known: (known.uses, known.service == service))
-    best = [known for known in candidates if known.uses == candidates[0].uses]
+    candidates.sort(key=lambda known: (plan.uses[known.name], known.service == service))
+    best = [known for known in candidates if plan.uses[known.name] == plan.uses[candidates[0].name]]
     return plan.rng.choice(best) if best else None
 
 
@@ -115,8 +115,8 @@ def _usable(plan: Plan, used: list[Known], target: tuple[str, str | None]) -> li
     """Values that may go into a write to the target row, apart from those it already has."""
     return [
         known
-        for known in plan.known
-        if not known.is_stale and not known.is_id and known not in used and (known.service, known.row) != target
+        for known in plan.usable()
+        if not known.is_id and known not in used and (known.service, known.row) != target
     ]
 
 
@@ -127,7 +127,9 @@ def _shaped(part: Mapping[str, Any], binding: Any) -> Any:
 def _fill_title(plan: Plan, name: str, filling: _Filling, target: tuple[str, str | None]) -> None:
     """A heading, named after something where there is something."""
     heading = plan.rng.choice(_HEADINGS)
-    named = [known for known in _usable(plan, filling.used, target) if known.semantic in NAMING and known.uses == 0]
+    named = [
+        known for known in _usable(plan, filling.used, target) if known.semantic in NAMING and not plan.uses[known.name]
+    ]
     if not named:
         filling.arguments[name] = f"{heading} {plan.rng.randint(12, 98)}"
         filling.phrases.append(f"{label(name)} {_spoken(filling.arguments[name])}")
@@ -140,7 +142,7 @@ def _fill_title(plan: Plan, name: str, filling: _Filling, target: tuple[str, str
 
 def _fill_text(plan: Plan, name: str, filling: _Filling, target: tuple[str, str | None], *, required: bool) -> None:
     """Compose a text from values that nothing else uses yet."""
-    waiting = [known for known in _usable(plan, filling.used, target) if known.uses == 0]
+    waiting = [known for known in _usable(plan, filling.used, target) if not plan.uses[known.name]]
     chosen = plan.rng.sample(waiting, min(plan.rng.randint(1, _MOST_IN_TEXT), len(waiting)))
     if not chosen and not required:
         return
@@ -152,7 +154,9 @@ def _fill_text(plan: Plan, name: str, filling: _Filling, target: tuple[str, str 
     filling.used += chosen
     filling.mentions += [(name, known) for known in chosen]
     if chosen:
-        filling.phrases.append(f"{_article(label(name))} that states {_listed([known.phrase for known in chosen])}")
+        called = label(name)
+        text = f"{called} that state" if called.endswith("s") else f"{_article(called)} that states"
+        filling.phrases.append(f"{text} {_listed([known.phrase for known in chosen])}")
     else:
         filling.phrases.append(f"{_article(label(name))} of your own")
         filling.free.append(name)
@@ -203,10 +207,12 @@ def _commit_write(plan: Plan, service: str, writing: Writing, filling: _Filling,
         mentions=tuple((writing.copies[name], known) for name, known in filling.mentions),
         noun=entity,
     )
-    for known in filling.used:
-        known.uses += 1
-    for known in plan.known:
-        known.is_stale |= (known.service, known.row) == (service, written.row) and known.field in written.fields
+    plan.uses.update(known.name for known in filling.used)
+    plan.stale |= {
+        known.name
+        for known in plan.known
+        if (known.service, known.row) == (service, written.row) and known.field in written.fields
+    }
     plan.written.append(written)
     if writing.id_path is not None and writing.change == "created":
         _learn_id(plan, service, writing, step.id, main[0].key, entity)
@@ -225,7 +231,7 @@ def _learn_id(plan: Plan, service: str, writing: Writing, step: str, key: str, e
     schema = plan.schema(service, writing.table)
     plan.known.append(
         Known(
-            binding=plan.name(f"new {entity}", "id", {"$ref": f"{step}.{writing.id_path}"}),
+            name=plan.name(f"new {entity}", "id", {"$ref": f"{step}.{writing.id_path}"}),
             value=key,
             decoy=others[0] if others else f"{key}0",
             semantic=schema.semantics.get("id"),
@@ -250,7 +256,7 @@ def _linked_ids(plan: Plan, service: str, writing: Writing) -> dict[str, Any] | 
         )
         if known is not None and (name in writing.required):
             links[name] = known.binding
-            known.uses += 1
+            plan.uses[known.name] += 1
         elif name in writing.required:
             return None
     return links
@@ -266,7 +272,13 @@ class Create:
         """Writings that create rows, in random order."""
         if not plan.known:
             return []
-        found = [item for item in plan.affordances[service].writings if item.change == "created" and item.copies]
+        found = [
+            item
+            for item in plan.affordances[service].writings
+            if item.change == "created"
+            and item.copies
+            and all(name in item.copies for name in item.links if name in item.required)
+        ]
         plan.rng.shuffle(found)
         return found
 
@@ -277,7 +289,7 @@ class Create:
         if links is None:
             return False
         filling = _fill(plan, service, attempt, links)
-        if filling is None or not any(known.service != service or known.uses == 0 for known in filling.used):
+        if filling is None or not any(known.service != service or not plan.uses[known.name] for known in filling.used):
             return False
         written = _commit_write(plan, service, attempt, filling, None)
         if written is None:
@@ -321,10 +333,12 @@ def _look_up(plan: Plan, service: str, entity: str, needs: Mapping[str, Any]) ->
             if name != "id" and part is not None and name in reading.shows:
                 options += [(reading, name, key) for key in keys_for(plan, service, name, part)]
     plan.rng.shuffle(options)
-    options.sort(key=lambda item: (item[2].known.uses, not item[0].by))
+    options.sort(key=lambda item: (plan.uses[item[2].known.name], not item[0].by))
     for reading, name, key in options[:6]:
-        known = _try_look_up(plan, service, reading, name, key, needs)
+        branch = plan.branch()
+        known = _try_look_up(branch, service, reading, name, key, needs)
         if known is not None:
+            plan.adopt(branch)
             return known
     return None
 
@@ -369,7 +383,7 @@ class Change:
         target = _look_up(plan, service, entity, attempt.needs)
         if target is None or attempt.key is None:
             return False
-        target.uses += 1
+        plan.uses[target.name] += 1
         filling = _fill(plan, service, attempt, {attempt.key: target.binding}, target.row)
         if filling is None:
             return False
@@ -377,12 +391,20 @@ class Change:
         written = _commit_write(plan, service, attempt, filling, target.value)
         if written is None:
             return False
-        details = _listed(filling.phrases) if filling.phrases else ""
-        if attempt.sets and not details:
-            field, value = next(iter(attempt.sets.items()))
-            details = f"{label(field)} {_spoken(value)}"
-        plan.clauses.append(f"Then give that {written.noun} {details}." if details else f"Update that {written.noun}.")
-        return True
+        effects = [_effect(name, value) for name, value in attempt.sets.items() if name in written.fields]
+        if filling.phrases and not effects:
+            plan.clauses.append(f"Give that {written.noun} {_listed(filling.phrases)}.")
+        elif effects:
+            details = f", with {_listed(filling.phrases)}" if filling.phrases else ""
+            plan.clauses.append(f"Then {_listed(effects)}{details}.")
+        return bool(effects or filling.phrases)
+
+
+def _effect(name: str, value: Any) -> str:
+    """How to ask for a field to have a value: `mark it as primary`, `set its status to "closed"`."""
+    if isinstance(value, bool):
+        return f"mark it as {'' if value else 'not '}{label(name.removeprefix('is_'))}"
+    return f"set its {label(name)} to {_spoken(value)}"
 
 
 def _with_choice(plan: Plan, service: str, writing: Writing, filling: _Filling) -> _Filling:
