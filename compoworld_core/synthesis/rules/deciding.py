@@ -9,6 +9,7 @@ from compoworld_core.synthesis.rules.nouns import Nouns, Words
 from compoworld_core.synthesis.rules.reading import Parameter, Reading
 from compoworld_core.synthesis.rules.words import (
     CREDENTIALS,
+    EDIT_SCRIPTS,
     EXTERNAL_PARAMETERS,
     EXTERNAL_VERBS,
     WORLD_NOUNS,
@@ -26,6 +27,7 @@ class Decision:
 
     Attributes:
         parent: For a creation out of another entity's key, that entity.
+        modifiers: For a listing, words that say which rows it is about (`open`).
     """
 
     reading: Reading
@@ -33,6 +35,7 @@ class Decision:
     entity: Words
     key: Parameter | None = None
     parent: Words | None = None
+    modifiers: Words = ()
 
 
 def decide(reading: Reading, nouns: Nouns) -> Decision:
@@ -50,7 +53,8 @@ def decide(reading: Reading, nouns: Nouns) -> Decision:
     key = _key(reading, subject, nouns)
     act = reading.act
     if act in ("list", "search", "count"):
-        return Decision(reading, "count" if act == "count" else "list", _listed(reading, subject, is_about, nouns))
+        entity = _listed(reading, subject, is_about, nouns)
+        return Decision(reading, "count" if act == "count" else "list", entity, modifiers=extra if is_about else ())
     if act in ("get", "none"):
         return _read(reading, subject, extra, key, is_about, nouns)
     if act == "delete":
@@ -61,6 +65,8 @@ def decide(reading: Reading, nouns: Nouns) -> Decision:
         if not updates_known and child != subject and act not in ("update",):
             return Decision(reading, "create", child, None, subject)
     if act == "update":
+        if reading.verb in ("mark", "flag") and extra:
+            return Decision(reading, "transition", subject, key)
         if key is None and not _locators(reading) and reading.verb in _SAVING_VERBS and is_about:
             return Decision(reading, "create", subject)
         return Decision(reading, "update", subject, key)
@@ -94,7 +100,7 @@ def _read(
     if key is None and (reading.is_plural or not reading.required):
         if not reading.is_plural and not reading.parameters:
             raise Unwritable(f"nothing tells which {' '.join(subject)} it is about")
-        return Decision(reading, "list", subject)
+        return Decision(reading, "list", subject, modifiers=extra)
     if key is None and any(item.schema.get("type") in ("array", "object") for item in reading.required):
         raise Unwritable(f"nothing tells which {' '.join(subject)} it is about")
     return Decision(reading, "get", subject, key)
@@ -146,7 +152,10 @@ def _refuse_external(reading: Reading, subject: Words | None, nouns: Nouns) -> N
     if world and not stores and reading.act not in ("create", "update", "delete", "transition"):
         raise Unwritable(f"{' '.join(reading.noun)} lies outside the service's own rows", is_external=True)
     for item in reading.required:
-        if {"_".join(item.words), item.words[-1] if item.words else ""} & EXTERNAL_PARAMETERS and reading.act != "create":
+        endings = {"_".join(item.words), *item.words[-1:]} - ({"code"} if len(item.words) > 1 else set())
+        if endings & EXTERNAL_PARAMETERS and reading.act != "create":
+            raise Unwritable(f"what it does with {item.wire!r} is a computation", is_external=True)
+        if item.field in EDIT_SCRIPTS and reading.act in ("update", "create", "transition"):
             raise Unwritable(f"what it does with {item.wire!r} is a computation", is_external=True)
         if item.words in (("url",), ("uri",)) and reading.act in ("get", "list", "search", "none") and not stores:
             raise Unwritable("it reads what lies behind an address", is_external=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Protocol
 
 from compoworld_core.synthesis.rules.model import EntityField, EntityModel, Filter, Operation, Paging, Unwritable
@@ -19,6 +20,7 @@ from compoworld_core.synthesis.rules.words import (
     QUERY_NAMES,
     SORT_NAMES,
     UPPER_WORDS,
+    VAGUE_ADJECTIVES,
     singular,
 )
 
@@ -36,7 +38,7 @@ class FieldAdder(Protocol):
         ...
 
 
-def bind_filters(operation: Operation, planner: FieldAdder) -> None:
+def bind_filters(operation: Operation, modifiers: Sequence[str], planner: FieldAdder) -> None:
     """Give each parameter of a listing tool its part."""
     operation.paging = _paging(operation)
     taken = {item.name for item in operation.paging.parameters}
@@ -49,8 +51,40 @@ def bind_filters(operation: Operation, planner: FieldAdder) -> None:
             operation.filters.append(found)
         elif item.is_required:
             raise Unwritable(f"nothing tells what {item.wire} selects")
+    _bind_modifiers(operation, modifiers)
+    _bind_order(operation)
     if operation.kind == "count":
         _bind_count(operation)
+
+
+def _bind_modifiers(operation: Operation, modifiers: Sequence[str]) -> None:
+    """Adjectives in front of the noun: a state that the entity has, or nothing that rows can tell."""
+    entity = operation.entity
+    for word in modifiers:
+        states = [state for state in entity.states if state.lower() == word]
+        if states:
+            operation.state = states[0]
+        elif word in ("recent", "latest"):
+            operation.newest_first = True
+        elif word in VAGUE_ADJECTIVES and not any(item.parameter.is_required for item in operation.filters):
+            raise Unwritable(f"nothing in a row tells which {entity.label} is {word}")
+
+
+def _bind_order(operation: Operation) -> None:
+    """`by due date`: the field that the description names as the order."""
+    match = re.search(r"\bby (?:(?:the|their) )?(\w+)", operation.reading.tool.description.lower())
+    if match is None or operation.newest_first or not operation.reading.is_plural:
+        return
+    kinds = _TIMES | _NUMBERS | {"text"}
+    named = [
+        field
+        for field in operation.entity.fields.values()
+        if field.type.kind in kinds and not field.is_optional and not field.type.values and "|" not in field.type.kept
+    ]
+    word = match.group(1)
+    found = [field for field in named if word in field.name.split("_")]
+    found += [field for field in named if word in ("date", "start", "time") and field.type.kind in _TIMES]
+    operation.sort_field = found[0].name if found else None
 
 
 def _bind_count(operation: Operation) -> None:
@@ -164,7 +198,7 @@ def _fits(given: TypeExpr, kept: TypeExpr) -> bool:
 
 def _range_filter(entity: EntityModel, item: Parameter, type_: TypeExpr) -> Filter | None:
     words = item.words
-    if type_.kind not in _TIMES | _NUMBERS or type_.values:
+    if type_.kind not in _TIMES | _NUMBERS or type_.values or item.stem is not None:
         return None
     edges = {words[0], words[-1], "_".join(words[:2]), "_".join(words[-2:])}
     is_lower, is_upper = bool(edges & LOWER_WORDS), bool(edges & UPPER_WORDS)
@@ -177,7 +211,7 @@ def _range_filter(entity: EntityModel, item: Parameter, type_: TypeExpr) -> Filt
     test = "at_least" if is_lower else "at_most"
     kinds = _TIMES if type_.kind in _TIMES else _NUMBERS
     base = [word for word in words if word not in LOWER_WORDS | UPPER_WORDS | _TIME_WORDS | {"starts", "ends"}]
-    candidates = [field for field in entity.fields.values() if field.type.kind in kinds and not field.type.values]
+    candidates = [field for field in entity.fields.values() if field.type.kind in kinds and not field.type.values and " | " not in field.type.kept]
     exact = entity.fields.get(item.field)
     if exact in candidates:
         return Filter(item, test, item.field)  # type: ignore[arg-type]
@@ -186,8 +220,9 @@ def _range_filter(entity: EntityModel, item: Parameter, type_: TypeExpr) -> Filt
         stems = [field for field in candidates if any(part[:4] == base[0][:4] for part in field.name.split("_"))]
         chosen = (near or stems or [None])[0]
     else:
-        dated = [field for field in candidates if field.automatic is None]
-        chosen = (dated or candidates or [None])[0]
+        made = [field for field in candidates if field.is_made or not entity.has_creation]
+        made.sort(key=lambda field: not field.is_given)
+        chosen = (made or [field for field in candidates if field.automatic] or [None])[0]
     if chosen is None and kinds is _TIMES:
         past = base[0] if base and base[0].endswith("ed") else "created"
         chosen = entity.fields.setdefault(f"{past}_at", EntityField(f"{past}_at", _NOW, automatic="self.now"))

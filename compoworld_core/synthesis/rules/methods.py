@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compoworld_core.synthesis.rules.expressions import alternatives, stored
-from compoworld_core.synthesis.rules.layout import bracketed, condition, paragraph
+from compoworld_core.synthesis.rules.layout import bracketed, comprehension, paragraph
 from compoworld_core.synthesis.rules.model import EntityModel, Operation, Setting
 from compoworld_core.synthesis.rules.naming import method_name, prose, quoted
 from compoworld_core.synthesis.rules.signature import annotation, default_of, ordered, page_base
@@ -55,9 +55,6 @@ class MethodWriter:
         lines, rows = self._rows(operation)
         paging = operation.paging
         if not paging.parameters:
-            if lines and lines[-1].startswith("        rows = "):
-                lines[-1] = lines[-1].replace("rows = ", "return ", 1)
-                return lines
             return [*lines, f"        return {rows if rows.startswith('tuple(') or '.where(' in rows else f'tuple({rows})'}"]
         if lines and rows == "rows" or rows.startswith("self."):
             rows = rows if ".where(" in rows or rows == "rows" else f"tuple({rows})"
@@ -115,13 +112,12 @@ class MethodWriter:
             if item.test == "words":
                 self.helpers.add("_matches")
             tests.append(alternatives(operation, item, row))
+        if operation.state:
+            equal.append(f"{operation.entity.status}={quoted(operation.state)}")
         source = f"{table}.where({', '.join(equal)})" if equal else table
         rows = source
         if tests:
-            lines += ["        rows = [", f"            {row}", f"            for {row} in {source}"]
-            for at, choices in enumerate(tests):
-                lines += condition("and" if at else "if", choices, 12)
-            lines.append("        ]")
+            lines += comprehension("rows = ", row, source, tests, BODY)
             rows = "rows"
         sort = _sort_key(operation, row)
         if sort:

@@ -36,6 +36,7 @@ class EntityField:
         default: Source of its default, where it has one other than None.
         automatic: Source of the value that a creation fills in by itself.
         reference: The entity whose id it carries.
+        is_made: Whether a creation may give it.
     """
 
     name: str
@@ -44,6 +45,7 @@ class EntityField:
     default: str | None = None
     automatic: str | None = None
     reference: EntityModel | None = None
+    is_made: bool = False
 
     @property
     def is_optional(self) -> bool:
@@ -79,10 +81,11 @@ class EntityModel:
 
     def settle_name(self, taken: set[str], service: str) -> None:
         """Choose the class's name such that it hides nothing."""
+        taken |= CLASS_NAMES_IN_USE
         name = class_name(" ".join(self.noun))
-        if name in CLASS_NAMES_IN_USE or name in taken:
+        if {name, f"{name}Id", f"{name}Number"} & taken:
             name = class_name(f"{service} {' '.join(self.noun)}")
-        while name in CLASS_NAMES_IN_USE or name in taken:
+        while {name, f"{name}Id", f"{name}Number"} & taken:
             name += "Record"
         taken |= {name, f"{name}Id", f"{name}Number"}
         self.class_name = name
@@ -169,6 +172,7 @@ class Operation:
         settings: Parameters that are stored.
         filters: Parameters that narrow a list.
         newest_first: Whether a list runs backwards.
+        state: State that listed rows must be in.
         sort_field: Field by which a list is sorted.
         target: State that a transition leads to.
         requires: States from which the tool works; empty means all but the target.
@@ -190,6 +194,7 @@ class Operation:
     paging: Paging = Paging()
     newest_first: bool = False
     sort_field: str | None = None
+    state: str = ""
     target: str = ""
     requires: list[str] = field(default_factory=list)
     forbids: list[str] = field(default_factory=list)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from compoworld_core.synthesis.rules.reading import Parameter, Reading
-from compoworld_core.synthesis.rules.words import OWN_CHILD_VERBS, VERB_NOUNS
+from compoworld_core.synthesis.rules.words import ADJECTIVES, OWN_CHILD_VERBS, VERB_NOUNS
 
 Words = tuple[str, ...]
 
@@ -52,7 +52,10 @@ class Nouns:
             longer = [other for other in self.entities if other != noun and other[-len(noun) :] == noun]
             shorter = [other for other in self.entities if other != noun and noun[-len(other) :] == other]
             is_shadow = len(longer) == 1 and not own & {"list", "search", "create"}
-            is_modified = bool(shorter) and not own & {"create", "delete"} and "create" in self.support.get(shorter[0], ())
+            is_plain = bool(shorter) and (
+                "create" in self.support.get(shorter[0], ()) or set(noun[: -len(shorter[0])]) <= ADJECTIVES
+            )
+            is_modified = is_plain and not own & {"create", "delete"}
             if is_shadow or is_modified:
                 self.entities.remove(noun)
 

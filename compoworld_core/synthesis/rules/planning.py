@@ -7,8 +7,6 @@ only then are the parameters of reading tools matched with the fields that there
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-
 from compoworld_core.specs.model import JsonObject, ServiceSpec
 from compoworld_core.specs.semantics import infer_semantic
 from compoworld_core.synthesis.rules import states
@@ -127,8 +125,9 @@ class Planner:
             operation.types[item.name] = self._type(item, operation)
         if decision.kind == "create":
             self._bind_create(operation)
+            self._find_parent(operation)
         elif decision.kind in ("list", "count"):
-            bind_filters(operation, self)
+            bind_filters(operation, decision.modifiers, self)
         else:
             self._bind_row(operation)
             if decision.kind in ("update", "transition"):
@@ -147,6 +146,13 @@ class Planner:
             if item == operation.key or (not item.is_required and item.field in CONTROL_NAMES and item.field != "language"):
                 continue
             operation.settings.append(Setting(item, self.add_field(operation, item, is_given=item.is_required)))
+
+    def _find_parent(self, operation: Operation) -> None:
+        """The one entity that a new row belongs to."""
+        if operation.parent is None:
+            places = {id(found): found for item in operation.reading.required if (found := operation.references.get(item.name))}
+            others = [found for found in places.values() if found is not operation.entity]
+            operation.parent = others[0] if len(others) == 1 else None
 
     def _bind_row(self, operation: Operation) -> None:
         """How the tool says which row it is about."""
@@ -185,34 +191,42 @@ class Planner:
     def add_field(self, operation: Operation, item: Parameter, *, is_given: bool, name: str = "") -> str:
         """Make sure that the entity has a field for a parameter's value; its name."""
         entity = operation.entity
-        name = name or self._canonical(entity, item)
+        name = name or self._canonical(operation, item)
         made = operation.types[item.name]
         reference = operation.references.get(item.name)
         if made.kind == "integer" and reference is not None:
             made = reference_type(reference, is_list=False, is_number=False)
         known = entity.fields.get(name)
-        if name == "id":
-            return name
         if known is None:
             given = is_given and (operation.kind == "create" or not entity.has_creation)
-            entity.fields[name] = EntityField(name, made, is_given=given, reference=reference)
+            known = entity.fields[name] = EntityField(name, made, is_given=given, reference=reference)
+            known.is_made = operation.kind == "create"
         elif known.reference is None and reference is None:
             known.type = union(known.type, made, self.vocabulary, f"{entity.name} {name}")
             if operation.kind == "create":
                 known.is_given &= is_given
+        if made.kind == "list" and not known.is_given:
+            known.default = "()"
         if name in STATUS_NAMES and made.values and (entity.status in (None, name)):
             entity.status = name
             entity.states += [value for value in made.values if isinstance(value, str) and value not in entity.states]
         return name
 
-    def _canonical(self, entity: EntityModel, item: Parameter) -> str:
+    def _canonical(self, operation: Operation, item: Parameter) -> str:
         """A field's name: `new_` and the entity's own name in front of a known field are dropped."""
+        name = self._short_name(operation.entity, item)
+        if name == "id":
+            name = f"{operation.parent.name}_id" if operation.parent else f"{operation.entity.name}_code"
+        taken = {setting.field for setting in (*operation.settings, *operation.match)}
+        return item.field if name in taken and item.field != "id" else name
+
+    def _short_name(self, entity: EntityModel, item: Parameter) -> str:
         words = item.words
         for start in (("new",), ("updated",), ("target",)):
             if words[:1] == start and len(words) > 1:
                 rest = "_".join(words[1:])
                 if rest in entity.fields or start == ("new",):
-                    return replace(item, field=rest).field
+                    return rest
         if words[: len(entity.noun)] == entity.noun and len(words) > len(entity.noun):
             rest = "_".join(words[len(entity.noun) :])
             if rest in entity.fields:
@@ -236,14 +250,14 @@ class Planner:
         verb = operation.reading.verb
         words = operation.reading.name.object
         target = states.state_for(verb, entity.states)
+        if verb in ("mark", "flag") and words:
+            target = states.state_for(words[-1], entity.states) if words[-1] in entity.states else words[-1]
         if verb in FLAG_VERBS and target not in entity.states:
             operation.flag = FLAG_VERBS[verb]
             field = operation.flag[0]
             boolean = TypeExpr("boolean", "bool", "bool", {"type": "boolean"})
             entity.fields.setdefault(field, EntityField(field, boolean, default=str(not operation.flag[1])))
             return
-        if verb in ("mark", "set", "flag") and words:
-            target = words[-1]
         entity.status = entity.status or "status"
         if target not in entity.states:
             entity.states.append(target)

@@ -10,6 +10,7 @@ from compoworld_core.specs.model import JsonObject, ServiceSpec, ToolSpec
 from compoworld_core.specs.verbs import ToolName, common_prefix, parse_name, tokenise
 from compoworld_core.synthesis.rules.naming import field_name, parameter_name
 from compoworld_core.synthesis.rules.words import (
+    ADJECTIVES,
     ID_SUFFIXES,
     OBJECT_FILLERS,
     OBJECT_STOPS,
@@ -116,6 +117,8 @@ def read_tool(tool: ToolSpec, prefix: tuple[str, ...], own_words: set[str]) -> R
         words = words[:-1]
     while len(words) > 1 and words[0] in OBJECT_FILLERS:
         words = words[1:]
+    if words and words[-1] in ADJECTIVES and parts.prefix and len(words) == 1:
+        words = parts.prefix[-1:]
     if not words and parts.prefix:
         words = parts.prefix[-1:]
     if len(words) > 1 and words[0] in own_words and singular(words[-1]) != words[0]:

@@ -74,7 +74,7 @@ class TypeExpr:
     @property
     def is_textual(self) -> bool:
         """Whether a search for words can look into it."""
-        return self.kind == "text" and not self.values and not (self.word or "").startswith("id:")
+        return self.kind == "text" and not self.values and "|" not in self.kept and not (self.word or "").startswith("id:")
 
 
 @dataclass(frozen=True)

@@ -158,6 +158,9 @@ STATUS_SYNONYMS: Final[tuple[frozenset[str], ...]] = (
 )
 """Names of one state; where a service's own list has one of them, that one is meant."""
 
+EDIT_SCRIPTS: Final = _words("edits edit operations ops patch patches diff changes actions old_string old_str new_string find_text transform")
+"""Parameters that say how to compute a new value from the old one."""
+
 FINAL_STATES: Final = _words("cancelled canceled deleted terminated retired void voided rejected denied declined withdrawn")
 
 VERB_NOUNS: Final[dict[str, str]] = {
@@ -229,6 +232,7 @@ WORLD_NOUNS: Final = _words(
 
 EXTERNAL_PARAMETERS: Final = _words(
     "code script command cmd sql statement javascript expression prompt html mermaid base64 selector cypher regex"
+    " python_code source_code js_code"
 )
 """Required parameters that ask for a computation, where the tool does not store what it is given."""
 
@@ -267,6 +271,14 @@ UPPER_WORDS: Final = _words("before until to end max maximum less_than lte lt be
 STATUS_NAMES: Final = ("status", "state", "stage", "phase", "lifecycle_state")
 OBJECT_STOPS: Final = _words("by for from in of to with using via at on and or per as into about within between")
 OBJECT_FILLERS: Final = _words("my all the new current a an available multiple single specific existing latest recent user_s one bulk many batch")
+VAGUE_ADJECTIVES: Final = _words(
+    "low free available popular trending overdue top similar related recommended best compatible nearby suggested cheap featured"
+)
+"""Modifiers that no field or state stands for: which rows they mean is the service's own secret."""
+ADJECTIVES: Final = VAGUE_ADJECTIVES | _words(
+    "due overdue current recent latest active open pending unread upcoming trending popular top free available similar related"
+    " archived deleted failed failing assigned starred closed completed expired read unread done paid"
+)
 OBJECT_TAILS: Final = _words(
     "detail details info information data list metadata content contents by record_data summary full basic overview entry_list results"
 )
