@@ -1,0 +1,418 @@
+"""Hosted services: untrusted code behind the same contract as library code.
+
+    arguments ─ schema ─► request {rows, call} ─► guest ─► envelope and writes ─► the parent's own tables
+
+The state never leaves this process for good. A guest sees a copy of it, and what it claims to have written is repeated
+here, write by write, through the table operations: they validate rows, issue ids and check every constraint, so a guest
+can neither store what its schema forbids nor take a counter out of step. Whatever else it does is the bug of one call.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from collections.abc import Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import Annotated, Any, Final, Literal, Self
+
+import jsonschema_rs
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticSerializationError, from_json, to_json
+
+from compoworld_core.errors import (
+    ErrorCode,
+    InvalidArguments,
+    LimitExceeded,
+    NotFound,
+    ServiceBug,
+    ToolError,
+)
+from compoworld_core.services import seeding
+from compoworld_core.services.backend import Outcome, ToolBackend, broken
+from compoworld_core.services.context import Context
+from compoworld_core.services.envelope import Envelope, failure, success
+from compoworld_core.services.host.confinement import Limits
+from compoworld_core.services.host.transport import DEFAULT_HANDLERS, Guest, GuestFailure
+from compoworld_core.services.package import ServicePackage
+from compoworld_core.services.record import describe_validation_error
+from compoworld_core.services.state import State
+from compoworld_core.services.universe import Universe
+from compoworld_core.storage.digest import digest
+
+CALL_S: Final = 2.0
+"""Wall time that a call may take."""
+
+LOAD_S: Final = 10.0
+"""Wall time for defining a service, and what a call that brings base rows may take longer."""
+
+MAX_ARGUMENT_BYTES: Final = 1024 * 1024
+MAX_ENVELOPE_BYTES: Final = 2 * 1024 * 1024
+
+_MAX_MESSAGE_CHARS: Final = 20_000
+_ATTEMPTS: Final = 5
+"""Requests that a call may need until its guest has the code and the rows; a process may be replaced in between."""
+
+
+class HostFault(ServiceBug):
+    """Hosted code answered what no service may answer."""
+
+
+class CodeRefused(ServiceBug):
+    """Hosted code is not a service.
+
+    Attributes:
+        reason: `disallowed` (not on the allowlist), `definition` (it fails when defined) or `service` (not exactly one
+            complete service).
+        problems: What is wrong, by line.
+    """
+
+    def __init__(self, reason: Literal["disallowed", "definition", "service"], problems: list[tuple[int, str]]) -> None:
+        super().__init__("\n".join(f"service.py:{line}: {message}" for line, message in problems))
+        self.reason = reason
+        self.problems = problems
+
+
+# What a guest may reply
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class _Success(_Data):
+    success: Literal[True]
+    data: Any
+
+    def envelope(self) -> Envelope:
+        return success(self.data)
+
+
+class _Error(_Data):
+    code: ErrorCode
+    message: Annotated[str, Field(max_length=_MAX_MESSAGE_CHARS)]
+
+
+class _Failure(_Data):
+    success: Literal[False]
+    error: _Error
+
+    def envelope(self) -> Envelope:
+        return {"success": False, "error": {"code": self.error.code, "message": self.error.message}}
+
+
+class _Write(_Data):
+    """A row that was written, or deleted if there is none; `issued` if the table chose the new row's id."""
+
+    table: str
+    key: str
+    row: dict[str, Any] | None
+    issued: bool
+
+
+class _Reply(_Data):
+    envelope: _Success | _Failure
+    bug: str | None
+    writes: list[_Write]
+
+
+class _Refusal(_Data):
+    reason: Literal["disallowed", "definition", "service"]
+    problems: Annotated[list[Annotated[list[int | str], Field(min_length=2, max_length=2)]], Field(min_length=1)]
+
+
+class HostPool:
+    """Guests for packages, each with a process of its own, of which only so many live at a time.
+
+    Safe to use from several threads. Closing it ends all processes; it may be used again.
+    """
+
+    def __init__(
+        self,
+        *,
+        capacity: int = 24,
+        call_s: float = CALL_S,
+        limits: Limits | None = None,
+        handlers: str = DEFAULT_HANDLERS,
+    ) -> None:
+        """A pool without processes.
+
+        Args:
+            capacity: Processes that are kept; the least recently used ends first.
+            call_s: Wall time that a call may take.
+            limits: What each process may use up.
+            handlers: Module that answers in the guests.
+        """
+        self.call_s = call_s
+        self._capacity = capacity
+        self._limits = limits
+        self._handlers = handlers
+        self._live: OrderedDict[int, Host] = OrderedDict()  # Each operation on it is atomic; it needs no lock.
+
+    def backend(self, package: ServicePackage) -> HostedBackend:
+        """What executes the package's tools."""
+        return HostedBackend(package, self.host(package.code))
+
+    def host(self, code: Mapping[str, str]) -> Host:
+        """A place for code, with a process from its first request on."""
+        return Host(self, code, Guest(handlers=self._handlers, limits=self._limits))
+
+    def used(self, host: Host) -> None:
+        """Note that a host was just used, and end the processes of others beyond the capacity."""
+        self._live.pop(id(host), None)
+        self._live[id(host)] = host
+        while len(self._live) > self._capacity:
+            self._live.popitem(last=False)[1].close()
+
+    def close(self) -> None:
+        """End all processes."""
+        while self._live:
+            self._live.popitem()[1].close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Host:
+    """Untrusted code and the guest that runs it."""
+
+    def __init__(self, pool: HostPool, code: Mapping[str, str], guest: Guest) -> None:
+        self._pool = pool
+        self._code = dict(code)
+        self._guest = guest
+        self._name = digest(self._code)
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the guest, if it has one now."""
+        return self._guest.pid
+
+    def export(self) -> dict[str, Any]:
+        """The service as its code declares it: `tables` and `spec`, JSON that nothing is certain about.
+
+        Raises:
+            CodeRefused: The code is not a service.
+            GuestFailure: It did not survive its own definition.
+            HostFault: It answered nonsense.
+        """
+        return self._ask({"op": "export"}, State({}), LOAD_S)
+
+    def call(self, state: State, tool: str, arguments: Any, context: Context) -> dict[str, Any]:
+        """Run a call on a copy of the state; what comes back is JSON that nothing is certain about.
+
+        Raises:
+            CodeRefused: The code is not a service.
+            GuestFailure: It did not survive the call.
+            HostFault: It answered nonsense.
+        """
+        request = {
+            "op": "call",
+            "bases": state.base_digests(),
+            "overlays": {name: table.overlay_rows() for name, table in state.tables.items()},
+            "counters": {name: table.counter for name, table in state.tables.items()},
+            "rows": {},
+            "writes": state.writes,
+            "tool": tool,
+            "arguments": arguments,
+            "context": {
+                "service": context.service,
+                "seed": context.seed,
+                "start": context.start.isoformat(),
+                "name": context.user.name,
+                "email": context.user.email,
+            },
+        }
+        return self._ask(request, state, self._pool.call_s)
+
+    def close(self) -> None:
+        """End the process; the next request starts another."""
+        self._guest.close()
+
+    def _ask(self, request: dict[str, Any], state: State, timeout_s: float) -> dict[str, Any]:
+        """Have a request answered, sending before it what the guest lacks."""
+        request["package"] = self._name
+        for _ in range(_ATTEMPTS):
+            reply = self._request(request, timeout_s + (LOAD_S if request.get("rows") else 0))
+            if "unknown_package" in reply:
+                self._load()
+            elif "unknown_base" in reply:
+                request["rows"] |= _base_rows(state, reply["unknown_base"])
+            else:
+                self._pool.used(self)
+                return reply
+        raise HostFault("it keeps asking for what it was sent")
+
+    def _load(self) -> None:
+        reply = self._request({"op": "load", "package": self._name, "code": self._code}, LOAD_S)
+        if reply:
+            try:
+                refusal = _Refusal.model_validate(reply.get("refused"))
+            except ValidationError as error:
+                raise HostFault(f"its answer is malformed: {describe_validation_error(error)}") from None
+            raise CodeRefused(refusal.reason, [(_line(line), str(message)) for line, message in refusal.problems])
+
+    def _request(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        try:
+            reply = self._guest.request(request, timeout_s)
+        except ValueError as error:
+            raise HostFault(f"the request can't be sent: {error}") from None
+        if "error" in reply:
+            said = reply["error"]
+            parts = [said.get(part) for part in ("kind", "message", "traceback")] if isinstance(said, dict) else []
+            raise HostFault("it failed while answering: " + ", ".join(map(str, parts)))
+        return reply
+
+
+def _base_rows(state: State, names: Any) -> dict[str, Any]:
+    if not isinstance(names, list) or not all(isinstance(name, str) and name in state.tables for name in names):
+        raise HostFault("it asked for the rows of tables that don't exist")
+    tables = [state.tables[name] for name in names]
+    return {table.name: [table.type.view(record) for record in table.base_rows()] for table in tables}
+
+
+def _line(value: Any) -> int:
+    return value if isinstance(value, int) else 1
+
+
+class HostedBackend(ToolBackend):
+    """Runs the tools of a package in a host. The same backend serves all worlds and all their forks."""
+
+    __slots__ = ("_host", "_package", "_validators")
+
+    def __init__(self, package: ServicePackage, host: Host) -> None:
+        self._package = package
+        self._host = host
+        self._validators: dict[str, Any] = {}
+
+    def new_state(self) -> State:
+        """An empty state whose rows are validated by the package's schemas."""
+        return State.from_schema(self._package.tables)
+
+    def populate(self, state: State, universe: Universe, rng: random.Random, start: datetime) -> None:
+        """Fill an empty state by the semantic types of its fields."""
+        seeding.populate(state, universe, rng, start)
+
+    def execute(self, state: State, tool: str, arguments: Mapping[str, Any], context: Context) -> Outcome:
+        """Run one call in the guest and repeat its writes in the state's open transaction.
+
+        Raises:
+            IsolationError: Untrusted code can't be confined here.
+            TransientError: The machine can't start a process now.
+        """
+        try:
+            plain = self._checked(tool, arguments)
+            reply = _parse(self._host.call(state, tool, plain, context))
+            if reply.bug is not None:
+                return broken(reply.bug)
+            if isinstance(reply.envelope, _Success):
+                _stage(state, reply.writes)
+            return Outcome(reply.envelope.envelope())
+        except ToolError as error:
+            return Outcome(failure(error))
+        except GuestFailure as error:
+            return broken(f"{error}\n{error.output}".rstrip())
+        except ServiceBug as error:
+            return broken(str(error))
+
+    def _checked(self, tool: str, arguments: Mapping[str, Any]) -> Any:
+        """The arguments as plain JSON that satisfies the tool's parameters.
+
+        Raises:
+            ToolError: They don't.
+        """
+        try:
+            text = to_json(arguments)
+            plain = from_json(text, allow_inf_nan=False)
+        except (PydanticSerializationError, ValueError, RecursionError) as error:
+            raise InvalidArguments(f"the arguments are not JSON: {str(error)[:200]}") from None
+        if len(text) > MAX_ARGUMENT_BYTES:
+            raise LimitExceeded(f"the arguments have {len(text)} bytes; at most {MAX_ARGUMENT_BYTES} are accepted")
+        validator = self._validators.get(tool) or self._compiled(tool)
+        try:
+            wrong = next(validator.iter_errors(plain), None)
+        except ValueError as error:
+            raise InvalidArguments(f"the arguments are not acceptable: {str(error)[:200]}") from None
+        if wrong is not None:
+            where = ".".join(str(part) for part in wrong.instance_path)
+            raise InvalidArguments(f"{where + ': ' if where else ''}{wrong.message[:300]}")
+        return plain
+
+    def _compiled(self, tool: str) -> Any:
+        try:
+            parameters = self._package.tool(tool).parameters
+        except KeyError:
+            raise NotFound(f"{self._package.name} has no tool {tool!r}") from None
+        try:
+            validator = jsonschema_rs.Draft202012Validator(parameters, offline=True)
+        except ValueError as error:
+            raise HostFault(f"the parameters of {tool} are no JSON Schema: {error}") from None
+        self._validators[tool] = validator
+        return validator
+
+
+def _parse(reply: dict[str, Any]) -> _Reply:
+    """The reply to a call, in shape and within its limits.
+
+    Raises:
+        HostFault: It isn't.
+    """
+    try:
+        parsed = _Reply.model_validate(reply)
+        to_json(reply["writes"])  # Refuses what is nested too deeply to be handled.
+        size = len(to_json(reply["envelope"]))
+    except ValidationError as error:
+        raise HostFault(f"its answer is malformed: {describe_validation_error(error)}") from None
+    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        raise HostFault(f"its answer is not acceptable: {str(error)[:200]}") from None
+    if size > MAX_ENVELOPE_BYTES:
+        raise HostFault(f"its answer has {size} bytes, more than the {MAX_ENVELOPE_BYTES} allowed")
+    if parsed.bug is None and isinstance(parsed.envelope, _Failure) and parsed.envelope.error.code == "unavailable":
+        raise HostFault("it says that it is unavailable, which is not for a service to say")
+    return parsed
+
+
+def _stage(state: State, writes: list[_Write]) -> None:
+    """Repeat a guest's writes on the state's own tables.
+
+    Raises:
+        HostFault: A write is not what these tables accept.
+    """
+    for place, write in enumerate(writes):
+        try:
+            _repeat(state, write)
+        except Exception as error:  # Rows and keys are whatever the guest made them.
+            raise HostFault(
+                f"its write {place} to {write.table[:80]!r} at {write.key[:80]!r} is refused: "
+                f"{type(error).__name__}: {str(error)[:400]}"
+            ) from None
+
+
+def _repeat(state: State, write: _Write) -> None:
+    table = state.tables[write.table]
+    if write.row is None:
+        table.delete(write.key)
+        return
+    if write.row.get("id") != write.key:
+        raise ValueError("the row has another id")
+    current = table.find(write.key)
+    if current is not None:
+        before = table.type.view(current)
+        if gone := before.keys() - write.row.keys():
+            raise ValueError(f"the row lost {', '.join(sorted(gone))}")
+        table.update(write.key, **{k: v for k, v in write.row.items() if k not in before or _differ(before[k], v)})
+    elif write.issued:
+        made = table.insert(**{**write.row, "id": None})
+        if table.type.field(made, "id") != write.key:
+            raise ValueError(f"the next id is {table.type.field(made, 'id')!r}")
+    else:
+        table.insert(**write.row)
+
+
+def _differ(old: Any, new: Any) -> bool:
+    """Whether two JSON values differ; to Python, `1`, `1.0` and `true` are equal."""
+    return bool(to_json(old) != to_json(new))
