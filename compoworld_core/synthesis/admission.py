@@ -9,13 +9,14 @@ and seed give the same admissions, byte for byte.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from compoworld_core.services.backend import ToolBackend
 from compoworld_core.services.package import ServicePackage
+from compoworld_core.specs.model import ToolSpec
 from compoworld_core.synthesis.bench import Bench, Misbehaved
 from compoworld_core.synthesis.claims import check_claims
 from compoworld_core.synthesis.finding import Finding, printable
@@ -91,30 +92,31 @@ def admit(
         candidates: Reason by tool, for the tools that the author left to a world model; they are not called.
 
     Returns:
-        One admission per tool, in the order of the spec.
+        One admission per tool, in the order of the spec; candidates that the spec leaves out come last.
     """
-    left_out = candidates or {}
+    left_out = {tool: _admission(package, tool, reason, ()) for tool, reason in (candidates or {}).items()}
+    tools = [tool for tool in package.spec.tools if tool.name not in left_out]
     try:
         bench = Bench(package, backend, seed)
     except Exception as error:
         detail = printable(f"the service can't be populated: {type(error).__name__}: {error}")
         broken = Finding(check="populates", passed=False, detail=detail)
-        return tuple(_admission(package, tool.name, (broken,), left_out.get(tool.name)) for tool in package.spec.tools)
+        judged = {tool.name: _admission(package, tool.name, None, (broken,)) for tool in tools}
+    else:
+        judged = _judge_all(bench, tools, seed)
+    everything = {**judged, **left_out}
+    names = dict.fromkeys([*(tool.name for tool in package.spec.tools), *left_out])
+    return tuple(everything[name] for name in names)
+
+
+def _judge_all(bench: Bench, tools: Sequence[ToolSpec], seed: int) -> dict[str, Admission]:
     tested = check_claims(bench)
-    trials = tuple(
-        Trial(bench, tool, bench.home, random.Random(f"trial/{seed}/{tool.name}"))
-        for tool in package.spec.tools
-        if tool.name not in left_out
-    )
+    trials = tuple(Trial(bench, tool, bench.home, random.Random(f"trial/{seed}/{tool.name}")) for tool in tools)
     sample_all(bench, trials)
     isolation = Isolation(bench, trials, seed)
-    by_name = {}
     for trial in trials:
         trial.peers = trials
-        by_name[trial.name] = _judge(trial, isolation, tested.get(trial.name))
-    return tuple(
-        by_name.get(tool.name) or _admission(package, tool.name, (), left_out[tool.name]) for tool in package.spec.tools
-    )
+    return {trial.name: _judge(trial, isolation, tested.get(trial.name)) for trial in trials}
 
 
 def _judge(trial: Trial, isolation: Isolation, tested: Finding | None) -> Admission:
@@ -133,20 +135,20 @@ def _judge(trial: Trial, isolation: Isolation, tested: Finding | None) -> Admiss
             findings.append(finding)
     if trial.name in bench.faults:
         findings.append(Finding(check="never_breaks", passed=False, detail=bench.faults[trial.name], cases=1))
-    return _admission(bench.package, trial.name, tuple(findings), None, _scorecard(trial, tested))
+    return _admission(bench.package, trial.name, None, tuple(findings), _scorecard(trial, tested))
 
 
 def _admission(
     package: ServicePackage,
     tool: str,
-    checks: tuple[Finding, ...],
     left_out: str | None,
+    checks: tuple[Finding, ...],
     scorecard: Scorecard | None = None,
 ) -> Admission:
     failed = next((item for item in checks if item.is_gate and not item.passed), None)
     outcome: AdmissionOutcome
     if left_out is not None:
-        outcome, reason, checks = "world_model", left_out, ()
+        outcome, reason = "world_model", left_out
     elif failed is not None:
         outcome, reason = "quarantined", f"{failed.check}: {failed.detail}"
     else:

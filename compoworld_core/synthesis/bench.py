@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -138,6 +139,20 @@ class Bench:
             donors = [table.type.view(record) for record in self.away.running.state.tables[name]]
             if donors:
                 _edit(table, donors, spoken)
+        twin.state.journal.clear()
+        twin.state.writes = running.state.writes
+        return twin
+
+    def rekeyed(self, running: RunningService, arguments: Mapping[str, Any]) -> RunningService:
+        """The service in which rows that the arguments describe, but don't name, have other ids."""
+        twin = running.fork()
+        spoken = [_folded(value) for value in scalars(arguments)]
+        for table in twin.state.tables.values():
+            for row in [table.type.view(record) for record in table]:
+                if _folded(row["id"]) not in spoken and any(_mentions(value, spoken) for value in row.values()):
+                    with suppress(ToolError):
+                        table.delete(row["id"])
+                        table.insert(**{**row, "id": None})
         twin.state.journal.clear()
         twin.state.writes = running.state.writes
         return twin

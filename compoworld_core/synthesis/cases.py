@@ -78,8 +78,11 @@ def generate_cases(parameters: JsonObject, normal: Mapping[str, Any], *, limit: 
         for item in turn:
             if item is not None:
                 kind, parameter, arguments = item
+                is_legal = judge(arguments)
+                if kind == "null" and parameter not in parameters.get("required", ()):
+                    is_legal = is_legal or None  # many services take null for absent, whatever they say
                 times = 2 if kind == "repeated" else 1
-                found.append(Case(kind, parameter, arguments, judge(arguments), kind in _STRUCTURAL, times))
+                found.append(Case(kind, parameter, arguments, is_legal, kind in _STRUCTURAL, times))
     return tuple(found[:limit])
 
 

@@ -57,6 +57,12 @@ class Influence:
                 result = bench.call_elsewhere(other, self._trial.name, sample.arguments)
                 if result is not None and result.succeeded:
                     found |= varying(_parts(sample), _parts(Sample(sample.arguments, result)))
+            if not found:  # perhaps the rows hold nothing but ids and what the arguments say
+                result = bench.call_elsewhere(
+                    bench.rekeyed(running, sample.arguments), self._trial.name, sample.arguments
+                )
+                if result is not None and result.succeeded:
+                    found |= varying(_parts(sample), _parts(Sample(sample.arguments, result)))
             self._by_state[key] = frozenset(found)
         return self._by_state[key]
 
@@ -140,13 +146,16 @@ def changed(result: CallResult) -> Parts:
 
 
 def addressed(sample: Sample, vocabulary: Vocabulary) -> bool:
-    """Whether a row that was changed or deleted is one that the arguments name, or that a named row refers to."""
+    """Whether a row that was changed or deleted is one that the arguments name, describe, or lead to."""
     named = {str(item) for item in scalars(sample.arguments)}
-    anchors = [anchor for key in named if (anchor := vocabulary.row(key)) is not None]
-    referred = {
-        str(key) for anchor in anchors for word, keys in anchor.words.items() if word[:3] == "id:" for key in keys
-    }
-    return any(change.before is not None and change.key in named | referred for change in sample.result.changes)
+    telling = {item for item in named if len(item) > 2}
+    for anchor in [anchor for key in sorted(named) if (anchor := vocabulary.row(key)) is not None]:
+        named |= {str(key) for word, keys in anchor.words.items() if word.startswith("id:") for key in keys}
+    return any(
+        change.key in named or telling & {str(item) for item in scalars(change.before_row)}
+        for change in sample.result.changes
+        if change.before is not None
+    )
 
 
 def stored(sample: Sample) -> bool:

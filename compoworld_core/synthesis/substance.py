@@ -228,8 +228,9 @@ _MOVES = {
 def _reason(trial: Trial) -> str | None:
     if any(stored(sample) for sample in trial.samples):
         return "changed rows hold an argument's value"
-    if any(addressed(sample, trial.world.vocabulary) for sample in trial.samples):
-        return "the changed row is one that an argument names or leads to"
+    writing = [sample for sample in trial.samples if sample.result.changes]
+    if all(addressed(sample, trial.world.vocabulary) for sample in writing):
+        return "the changed row is one that the arguments name, describe or lead to"
     influence = _influence(trial)
     effects = [*influence.of_required.values(), *influence.of_optional.values()]
     by_rows = {path.removeprefix("changes/") for path in influence.varied_by_rows if path.startswith("changes/")}
