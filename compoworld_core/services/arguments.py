@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -54,6 +55,7 @@ class Anchor:
     entity: str
     row: Row
     fields: Mapping[str, list[Any]]
+    """Keys are names as `_snake` writes them."""
     words: Mapping[str, list[Any]]
 
 
@@ -98,8 +100,8 @@ class Vocabulary:
 
     def values(self, name: str, word: str | None) -> list[Any]:
         """Distinct values of all fields that mean the same or, failing a meaning, have the same name."""
-        source = self._words.get(word, []) if word else self._fields.get(name, [])
-        return source or self._fields.get(name, [])
+        named = self._fields.get(_snake(name), [])
+        return (self._words.get(word, []) if word else named) or named
 
     @cached_property
     def _words(self) -> dict[str, list[Any]]:
@@ -223,9 +225,9 @@ class Arguments:
         """The anchor's own values that an argument may take, the best first."""
         word = semantic_of(self.properties[name])
         if word is None:
-            return list(anchor.fields.get(name, ()))
+            return list(anchor.fields.get(_snake(name), ()))
         values = list(anchor.words.get(word, ()))
-        named = [value for value in anchor.fields.get(name, ()) if value in values]
+        named = [value for value in anchor.fields.get(_snake(name), ()) if value in values]
         return [*named, *(value for value in values if value not in named)]
 
     # One candidate
@@ -291,6 +293,9 @@ class _Source:
             values = [self.value(name, part) for _ in range(min(count, int(schema.get("maxItems", count))))]
             return [value for place, value in enumerate(values) if value not in values[:place]]
         is_id = word is not None and word.startswith("id:")
+        if self.manner == "novel" and self.anchor is not None and word == f"id:{self.anchor.entity}":
+            number = self.rng.randint(5000, 9999)
+            return number if kinds == {"integer"} else f"{self.anchor.entity}_{number}"
         if word in ("date", "timestamp") and self.manner == "novel":
             return self._later(word, name, schema)
         if is_id or self.manner == "echoing":
@@ -323,7 +328,7 @@ class _Source:
             own = [self.anchor.row["id"]] if word == f"id:{self.anchor.entity}" else []
             return [*own, *everywhere]
         for anchor in [self.anchor, *self.vocabulary.related(self.anchor)] if self.anchor else []:
-            same_name, same_word = anchor.fields.get(name, []), anchor.words.get(word or "", [])
+            same_name, same_word = anchor.fields.get(_snake(name), []), anchor.words.get(word or "", [])
             if word is None:
                 found += same_name
             else:
@@ -368,7 +373,7 @@ def _anchor(row: Row, schema: TableSchema) -> Anchor:
     for name, part in schema.row.get("properties", {}).items():
         if name in row:
             for inner, word, value in _facts(name, part, row[name], definitions):
-                _add(fields, inner, value)
+                _add(fields, _snake(inner), value)
                 if word is not None:
                     _add(words, word, value)
     _add(words, f"id:{schema.entity}", row["id"], first=True)
@@ -405,6 +410,11 @@ def _pooled(parts: Iterable[Mapping[str, list[Any]]]) -> dict[str, list[Any]]:
         for key, values in part.items():
             pools.setdefault(key, {}).update((repr(value), value) for value in values)
     return {key: list(values.values()) for key, values in pools.items()}
+
+
+def _snake(name: str) -> str:
+    """The name as fields are compared: `machineModel`, `machine-model` and `machine_models` are one."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "_", name).lower().removesuffix("s")
 
 
 def _definitions(schema: Mapping[str, Any]) -> JsonObject:
@@ -472,4 +482,6 @@ def _boundaries(schema: JsonObject) -> list[Any]:
         found += ["2001-01-01T00:00:00+00:00", "2099-12-31T00:00:00+00:00"]
     if word == "cursor":
         found += ["1", "2"]
+    if word == "currency":
+        found += ["USD", "SEK"]
     return found

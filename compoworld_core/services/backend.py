@@ -10,9 +10,8 @@ from __future__ import annotations
 import random
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from compoworld_core.errors import ToolError, Unavailable
 from compoworld_core.services.context import Context
@@ -22,8 +21,7 @@ from compoworld_core.services.state import State
 from compoworld_core.services.universe import Universe
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """A call's envelope, and the evidence of a bug where the service did what no service may do."""
 
     envelope: Envelope

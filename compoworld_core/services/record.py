@@ -46,6 +46,10 @@ class RecordType(Protocol[R]):
         """A fresh JSON row of the record."""
         ...
 
+    def same(self, record: R, other: R) -> bool:
+        """Whether two records have the same values."""
+        ...
+
 
 def describe_validation_error(error: ValidationError) -> str:
     """One sentence for people and agents: which field, what is wrong."""
@@ -90,6 +94,10 @@ class EntityRecords(RecordType[E_]):
     def view(self, record: E_) -> Row:
         """The entity as JSON values."""
         return self._dump(record, mode="json")  # type: ignore[no-any-return]
+
+    def same(self, record: E_, other: E_) -> bool:
+        """Whether all fields are equal."""
+        return record.__dict__ == other.__dict__
 
 
 FrozenRow = Mapping[str, Any]
@@ -142,3 +150,7 @@ class SchemaRecords(RecordType[FrozenRow]):
     def view(self, record: FrozenRow) -> Row:
         """The row as a fresh dict."""
         return thaw(record)  # type: ignore[no-any-return]
+
+    def same(self, record: FrozenRow, other: FrozenRow) -> bool:
+        """Whether all fields are equal."""
+        return record == other

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from compoworld_core.errors import NotFound
 from compoworld_core.services.backend import Outcome, ToolBackend, broken
@@ -21,8 +20,7 @@ from compoworld_core.services.state import RowChange, State
 from compoworld_core.services.universe import Universe
 
 
-@dataclass(frozen=True, slots=True)
-class CallResult:
+class CallResult(NamedTuple):
     """What a call answered and changed.
 
     Attributes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, NamedTuple, Self, get_args, get_origin, get_type_hints
 
 from compoworld_core.services.conditions import Rule
 from compoworld_core.services.entity import Entity
@@ -20,14 +20,20 @@ from compoworld_core.services.table import JournalEntry, Table
 from compoworld_core.services.tool import without_titles
 
 
-@dataclass(frozen=True, slots=True)
-class RowChange:
+class RowChange(NamedTuple):
     """What one committed call did to one row. `before` is None for a new row, `after` for a deleted one."""
 
     table: Table[Any]
     key: str
     before: Any
     after: Any
+
+    @property
+    def is_real(self) -> bool:
+        """Whether the row is another than before."""
+        if self.before is None or self.after is None:
+            return self.before is not self.after
+        return not self.table.type.same(self.before, self.after)
 
     @property
     def before_row(self) -> Row | None:
@@ -95,7 +101,7 @@ class State:
     @classmethod
     def declaration(cls) -> tuple[ServiceSchema, dict[str, type[Entity]]]:
         """The tables as data, and the entity class of each."""
-        return _declaration(cls)
+        return _declaration(cls)  # type: ignore[arg-type]  # classes are hashable
 
     def fork(self) -> Self:
         """A state with the same rows; neither sees the other's later writes."""
@@ -124,18 +130,18 @@ class State:
             return ()
         if len(journal) == 1:
             entry = journal[0]
-            changes: tuple[RowChange, ...] = (RowChange(entry.table, entry.key, entry.before, entry.after),)
+            changes = [RowChange(entry.table, entry.key, entry.before, entry.after)]
         else:
             spans: dict[tuple[str, str], tuple[JournalEntry, JournalEntry]] = {}
             for entry in journal:
                 place = (entry.table.name, entry.key)
                 spans[place] = (spans[place][0] if place in spans else entry, entry)
-            changes = tuple(RowChange(a.table, a.key, a.before, b.after) for a, b in spans.values())
-        changes = tuple(change for change in changes if change.before != change.after)
+            changes = [RowChange(a.table, a.key, a.before, b.after) for a, b in spans.values()]
+        kept = tuple([change for change in changes if change.is_real])
         journal.clear()
-        if changes and counted:
+        if kept and counted:
             self.writes += 1
-        return changes
+        return kept
 
     def rollback(self) -> None:
         """End the transaction and take all its writes back."""

@@ -11,8 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from compoworld_core.errors import AlreadyExists, FailedPrecondition, NotFound
 from compoworld_core.services.record import RecordType, Row
@@ -64,8 +63,7 @@ def _values(record: Any, fields: tuple[str, ...], type_: RecordType[Any]) -> Any
     return tuple(type_.field(record, name) for name in fields)
 
 
-@dataclass(frozen=True, slots=True)
-class JournalEntry:
+class JournalEntry(NamedTuple):
     """One write: what it changed, and what undoes it."""
 
     table: Table[Any]
@@ -243,7 +241,7 @@ class Table(Generic[R]):
         """(key, row when sealed, row now) of every row that differs from the sealed base."""
         for key, record in self._overlay.items():
             original = self._base.rows.get(key)
-            if record != original:
+            if record is not original and (record is None or original is None or not self.type.same(record, original)):
                 yield key, original, record
 
     def base_rows(self) -> Iterator[R]:

@@ -1,8 +1,8 @@
 """Affordances: what a service's tools can do for a plan, found by trying them.
 
-The EXPLORE step of the planner. Each tool is called on forks of a seeded service with values of real rows, and what comes
-back or changes is compared with the rows. So the planner treats hand-written, synthesised and agent-written services
-alike, and never relies on a tool's name.
+The EXPLORE step of the planner. Each tool is called on forks of a seeded service with values of real rows, and what
+comes back or changes is compared with the rows. So the planner treats hand-written, synthesised and agent-written
+services alike, and never relies on a tool's name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Gates: what every task must show before it counts, whoever wrote it.
 
-The reference solution passes, doing nothing fails, every mutant fails, an answer that lists everything fails, other valid
-orders of the same work pass, and the instruction gives nothing away. The information edges of a task are a result of the
-gates: an edge exists where substituting a value fails a criterion.
+The reference solution passes, doing nothing fails, every mutant fails, an answer that lists everything fails, other
+valid orders of the same work pass, and the instruction gives nothing away. The information edges of a task are a result
+of the gates: an edge exists where substituting a value fails a criterion.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Mutants: what a careless agent would do instead, as mechanical edits of the reference solution.
 
-Each mutant must fail the rubric; that is how a task shows that its steps and values matter. Substituted values come from
-where a mistake would take them: the row's earlier value, the outdated text, a row that looks alike, any other row.
+Each mutant must fail the rubric; that is how a task shows that its steps and values matter. Substituted values come
+from where a mistake would take them: the row's earlier value, the outdated text, a row that looks alike, any other row.
 """
 
 from __future__ import annotations

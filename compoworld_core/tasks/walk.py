@@ -1,8 +1,8 @@
 """Walks: the order in which a task visits its services, drawn exactly uniformly.
 
 A valid walk of length L over K services visits each of them, and neighbours differ; L > K implies a revisit. Walks are
-counted by a dynamic programme over (services visited, current service, steps left), and the counts drive the draw, so no
-walk is ever rejected and none is more likely than another. Weights on the steps generalise counts to sums of products.
+counted by a dynamic programme over (services visited, current service, steps left), and the counts drive the draw, so
+no walk is ever rejected and none is more likely than another. Weights on the steps make counts sums of products.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from compoworld_core.errors import InvalidArguments, NotFound, ToolError
@@ -172,12 +173,21 @@ def _public(schema: Any) -> Any:
 def system_prompt(world: World) -> str:
     """What an agent is told before its task: who it works for, the date, and how the interface works."""
     user = world.universe.user
-    date = world.recipe.start_time.strftime("%A, %d %B %Y")
+    date = _written_out(world.recipe.start_time)
     return (
         f"You are an assistant who works for {user.name} ({user.email}), {user.role} at {world.universe.home.name}. "
         f"Today is {date}.\n"
         "You act only through services. list_services names them, list_tools shows what a service can do, "
-        "describe_tool shows a tool's arguments, and call_tool calls a tool. Look before you act: ids and other details "
-        "are to be found in the services, never guessed. Information may change while you work. Change nothing that the "
-        "task does not ask for. When the work is done, answer in plain text, without a tool call."
+        "describe_tool shows a tool's arguments, and call_tool calls a tool. Look before you act: ids and other "
+        "details are to be found in the services, never guessed. Information may change while you work. Change "
+        "nothing that the task does not ask for. When the work is done, answer in plain text, without a tool call."
     )
+
+
+_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_MONTHS = "January February March April May June July August September October November December".split()
+
+
+def _written_out(moment: datetime) -> str:
+    """The day in English, whatever the locale."""
+    return f"{_DAYS[moment.weekday()]}, {moment.day} {_MONTHS[moment.month - 1]} {moment.year}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from compoworld_core.errors import InputError, NotFound, ToolError
 from compoworld_core.services.conditions import holds, watched_tables
@@ -26,8 +26,7 @@ from compoworld_core.worlds.recipe import Insert, Reaction, RowOperation, Update
 Cause = Literal["agent", "reaction"]
 
 
-@dataclass(frozen=True, slots=True)
-class LogEntry:
+class LogEntry(NamedTuple):
     """One committed call or reaction, and the rows that it changed."""
 
     service: str

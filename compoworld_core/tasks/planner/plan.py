@@ -1,6 +1,6 @@
 """A plan under construction: the world as its steps would leave it, the values known so far, and what they are for.
 
-Everything is tried on the plan's own world as it is added: plants, reads, writes. A plan that exists is a plan that ran.
+Everything is tried on the plan's own world as it is added: plants, reads, writes. A plan that exists has been run.
 """
 
 from __future__ import annotations

@@ -82,8 +82,8 @@ class Reread:
         plan.reactions.append(Reaction(when=when, apply=(update,)))
         plan.capabilities.add("stale_reread")
         plan.clauses.append(
-            f"Once the {written.noun} is there, look again at {known.phrase} in {plan.place(service)}: it may be corrected "
-            "while this is under way, and what counts is what it says then."
+            f"Once the {written.noun} is there, look again at {known.phrase} in {plan.place(service)}: it may be "
+            "corrected while this is under way, and what counts is what it says then."
         )
         return True
 

@@ -1,0 +1,244 @@
+"""Sampling tasks: draw services and a walk, plan along it, gate the candidate.
+
+What passes is kept, and what does not is counted with its reason.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from compoworld_core.errors import InputError
+from compoworld_core.services.package import ServicePackage
+from compoworld_core.tasks.affordances import Affordances, explore
+from compoworld_core.tasks.dependencies import dependency_graph, step_weights
+from compoworld_core.tasks.gates import run_gates
+from compoworld_core.tasks.planner.planner import DeadEnd, Planned, plan_task
+from compoworld_core.tasks.splits import is_held_out, is_held_out_combination
+from compoworld_core.tasks.task import Difficulty, Split, Task
+from compoworld_core.tasks.walk import sample_walk
+from compoworld_core.worlds.catalogue import Catalogue
+from compoworld_core.worlds.recipe import ServicePin, UniverseSeed, WorldRecipe
+from compoworld_core.worlds.world import open_world
+
+ACCEPTED = "accepted"
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _default_shares() -> dict[Split, float]:
+    return {"sft": 0.6, "rl": 0.2, "eval_combo": 0.1, "eval_service": 0.1}
+
+
+class TaskSettings(_Data):
+    """What tasks to make.
+
+    Attributes:
+        count: Tasks wanted, over all shards.
+        seed: Every draw follows from it.
+        profile: How large a task is; see `PROFILES`.
+        held_out_services: Share of services that only `eval_service` tasks use.
+        held_out_combinations: Share of core sets that only `eval_combo` tasks use.
+        shares: How many tasks of each split are wanted, relative to each other.
+        weighted_walks: Prefer walks along which values can flow to uniformly drawn ones.
+        attempts_per_task: Attempts after which a shard gives up, per task that it should make.
+    """
+
+    count: int = Field(default=60, ge=1)
+    seed: int = 0
+    profile: Difficulty = "standard"
+    held_out_services: float = Field(default=0.15, ge=0, lt=1)
+    held_out_combinations: float = Field(default=0.15, ge=0, lt=1)
+    shares: dict[Split, float] = Field(default_factory=_default_shares)
+    weighted_walks: bool = False
+    attempts_per_task: int = Field(default=12, ge=1)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Sizes of a task: core services, distractors, visits, and the fewest information edges."""
+
+    core: int
+    distractors: int
+    visits: tuple[int, int]
+    edges: int
+
+
+PROFILES: Mapping[Difficulty, Profile] = {
+    "standard": Profile(core=5, distractors=5, visits=(7, 12), edges=4),
+    "easy": Profile(core=1, distractors=0, visits=(2, 3), edges=1),
+    "single": Profile(core=1, distractors=0, visits=(7, 12), edges=4),
+}
+
+
+class ServiceTools(NamedTuple):
+    """A service and the tools of it that were admitted."""
+
+    package: ServicePackage
+    tools: tuple[str, ...]
+
+
+class Attempt(_Data):
+    """One try at a task.
+
+    Attributes:
+        outcome: `accepted`, `dead_end`, or the gate that failed.
+        detail: Why, for people.
+        task: The task, if accepted; stored apart from the attempt.
+    """
+
+    number: int
+    profile: Difficulty
+    split: Split
+    core: tuple[str, ...]
+    walk: tuple[str, ...]
+    outcome: str
+    detail: str = ""
+    task: Task | None = None
+
+
+def sample_tasks(
+    settings: TaskSettings, services: Sequence[ServiceTools], catalogue: Catalogue, shard: int, shards: int
+) -> Iterator[Attempt]:
+    """The attempts of one shard, in order, until it has its part of the tasks or has tried often enough.
+
+    Raises:
+        InputError: There are too few services for the profile.
+    """
+    sampler = _Sampler(settings, services, catalogue)
+    wanted = settings.count // shards + (shard < settings.count % shards)
+    made = 0
+    for place in range(wanted * settings.attempts_per_task):
+        if made == wanted:
+            return
+        attempt = sampler.attempt(place * shards + shard)
+        made += attempt.task is not None
+        yield attempt
+
+
+class _Sampler:
+    def __init__(self, settings: TaskSettings, services: Sequence[ServiceTools], catalogue: Catalogue) -> None:
+        self._settings = settings
+        self._profile = PROFILES[settings.profile]
+        self._catalogue = catalogue
+        self._tools = {item.package.name: item for item in services if item.tools}
+        self._affordances: dict[str, Affordances] = {}
+        names = sorted(self._tools)
+        self._held_out = [name for name in names if is_held_out(name, settings.held_out_services)]
+        self._open = [name for name in names if name not in self._held_out]
+        needed = self._profile.core + self._profile.distractors
+        if len(self._open) < needed:
+            raise InputError(
+                f"profile {settings.profile!r} needs {needed} services with admitted tools that are not held out, but "
+                f"there are {len(self._open)}; add sources, or lower tasks.held_out_services "
+                f"({settings.held_out_services})"
+            )
+
+    def attempt(self, number: int) -> Attempt:
+        """One try; everything in it follows from the seed and its number."""
+        settings = self._settings
+        rng = random.Random(f"task/{settings.seed}/{settings.profile}/{number}")
+        split = self._split(rng)
+        core, others = self._services(rng, split)
+        visits = self._visits(rng, core)
+        walk = tuple(name for place, name in enumerate(visits) if not place or visits[place - 1] != name)
+        about = {
+            "number": number,
+            "profile": settings.profile,
+            "split": split,
+            "core": tuple(sorted(core)),
+            "walk": walk,
+        }
+        recipe = self._recipe(rng, [*core, *others])
+        affordances = {name: self._explored(name) for name in core}
+        try:
+            planned = plan_task(open_world(recipe, self._catalogue), affordances, visits, rng)
+        except DeadEnd as end:
+            return Attempt(**about, outcome="dead_end", detail=end.reason)
+        complete = WorldRecipe(
+            services=recipe.services,
+            universe=recipe.universe,
+            start_time=recipe.start_time,
+            plants=tuple(planned.plan.plants),
+            reactions=tuple(planned.plan.reactions),
+        )
+        world = open_world(complete, self._catalogue)
+        report = run_gates(planned.candidate, world, least_edges=self._profile.edges, seed=number)
+        if not report.passed:
+            return Attempt(**about, outcome=report.failed, detail=report.detail)
+        task = Task(
+            instruction=planned.candidate.instruction,
+            recipe=complete,
+            rubric=report.rubric,
+            solution=planned.candidate.solution,
+            walk=walk,
+            core=tuple(sorted(core)),
+            edges=report.edges,
+            capabilities=_capabilities(planned),
+            difficulty=settings.profile,
+            split=split,
+            shape=planned.shape,
+            author="planner",
+        )
+        return Attempt(**about, outcome=ACCEPTED, task=task)
+
+    def _split(self, rng: random.Random) -> Split:
+        shares = dict(self._settings.shares)
+        if not self._held_out:
+            shares.pop("eval_service", None)
+        return rng.choices(list(shares), weights=list(shares.values()))[0]
+
+    def _services(self, rng: random.Random, split: Split) -> tuple[list[str], list[str]]:
+        """Core services in random order, and the distractors."""
+        profile, share = self._profile, self._settings.held_out_combinations
+        pool = self._open
+        for _ in range(200):
+            core = rng.sample(pool, profile.core)
+            if split == "eval_service":
+                core[rng.randrange(len(core))] = rng.choice(self._held_out)
+            elif is_held_out_combination(core, share) != (split == "eval_combo"):
+                continue
+            rng.shuffle(core)
+            break
+        rest = [name for name in pool if name not in core]
+        return core, rng.sample(rest, profile.distractors)
+
+    def _visits(self, rng: random.Random, core: Sequence[str]) -> tuple[str, ...]:
+        length = rng.randint(*self._profile.visits)
+        if len(core) == 1:
+            return tuple(core) * length
+        if not self._settings.weighted_walks:
+            return sample_walk(core, length, rng)
+        graph = dependency_graph(self._explored(name) for name in core)
+        return sample_walk(core, length, rng, step_weights(graph, core))
+
+    def _recipe(self, rng: random.Random, names: Sequence[str]) -> WorldRecipe:
+        day = datetime(2026, 1, 5, 8, tzinfo=UTC) + timedelta(weeks=rng.randrange(44), days=rng.randrange(5))
+        return WorldRecipe(
+            services=tuple(
+                ServicePin(name=name, package=item.package.digest, tools=item.tools)
+                for name in sorted(names)
+                if (item := self._tools[name])
+            ),
+            universe=UniverseSeed(seed=rng.randrange(1_000_000)),
+            start_time=day + timedelta(minutes=15 * rng.randrange(9)),
+        )
+
+    def _explored(self, name: str) -> Affordances:
+        found = self._affordances.get(name)
+        if found is None:
+            item = self._tools[name]
+            found = explore(item.package, self._catalogue.backend(item.package), item.tools)
+            self._affordances[name] = found
+        return found
+
+
+def _capabilities(planned: Planned) -> tuple[str, ...]:
+    return tuple(sorted(planned.plan.capabilities))
