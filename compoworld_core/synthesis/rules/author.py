@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from compoworld_core.specs.model import ServiceSpec
 from compoworld_core.synthesis.author import Draft, LeftOut
+from compoworld_core.synthesis.rules.examples import Examples
 from compoworld_core.synthesis.rules.module import write_module
 from compoworld_core.synthesis.rules.planning import Planner
+from compoworld_core.synthesis.rules.trials import Trials
 
 
 class RulesAuthor:
@@ -31,4 +33,5 @@ class RulesAuthor:
                 LeftOut(tool=tool, candidate_for="world_model" if reason.is_external else "nobody", reason=reason.reason)
                 for tool, reason in plan.unwritable
             ),
+            tests=Trials(plan, Examples(spec.name, planner.vocabulary)).tests(),
         )

@@ -16,7 +16,7 @@ from compoworld_core.synthesis.rules.words import (
 )
 
 _MAKING_VERBS = frozenset("create add new insert make register define declare init initialize put upsert".split())
-_SAVING_VERBS = frozenset("set put save record upsert update write configure store".split())
+_SAVING_VERBS = frozenset("set put save record upsert write store".split())
 _CHECKING_VERBS = frozenset("verify validate sign merge deploy confirm".split())
 _READING_VERBS = frozenset("fetch download check preview export extract track monitor".split())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -104,11 +104,21 @@ def read_service(spec: ServiceSpec) -> list[Reading]:
     """All tools of a service, in their order."""
     prefix = common_prefix(tool.name for tool in spec.tools)
     own_words = set(tokenise(spec.name)) | set(tokenise(spec.title))
-    return [read_tool(tool, prefix, own_words) for tool in spec.tools]
+    stems = {id_stem(tokenise(name)) for tool in spec.tools for name in tool.parameters.get("properties") or ()}
+    known = stems | {read_tool(tool, prefix, frozenset(), frozenset()).noun for tool in spec.tools}
+    return [read_tool(tool, prefix, own_words, known) for tool in spec.tools]
 
 
-def read_tool(tool: ToolSpec, prefix: tuple[str, ...], own_words: set[str]) -> Reading:
-    """One tool; `prefix` and `own_words` are the names that the service puts in front of its nouns."""
+def read_tool(
+    tool: ToolSpec, prefix: tuple[str, ...], own_words: Set[str], known: Set[tuple[str, ...] | None]
+) -> Reading:
+    """One tool.
+
+    Args:
+        prefix: Words that the service puts in front of all its tools.
+        own_words: Words of the service's name; in front of a noun they are dropped where that leaves a known one.
+        known: Nouns and stems of ids that the service's tools speak of.
+    """
     parts = parse_name(tool.name, prefix)
     words, tail = _split(parts.object)
     aspects: list[str] = []
@@ -121,7 +131,7 @@ def read_tool(tool: ToolSpec, prefix: tuple[str, ...], own_words: set[str]) -> R
         words = parts.prefix[-1:]
     if not words and parts.prefix:
         words = parts.prefix[-1:]
-    if len(words) > 1 and words[0] in own_words and singular(words[-1]) != words[0]:
+    if len(words) > 1 and words[0] in own_words and (*words[1:-1], singular(words[-1])) in known:
         words = words[1:]
     noun = (*words[:-1], singular(words[-1])) if words else ()
     is_plural = bool(words) and singular(words[-1]) != words[-1]
