@@ -50,6 +50,8 @@ MAX_ARGUMENT_BYTES: Final = 1024 * 1024
 MAX_ENVELOPE_BYTES: Final = 2 * 1024 * 1024
 
 _MAX_MESSAGE_CHARS: Final = 20_000
+_MAX_PROBLEMS: Final = 50
+_MAX_PROBLEM_CHARS: Final = 1000
 _ATTEMPTS: Final = 5
 """Requests that a call may need until its guest has the code and the rows; a process may be replaced in between."""
 
@@ -118,7 +120,10 @@ class _Reply(_Data):
 
 class _Refusal(_Data):
     reason: Literal["disallowed", "definition", "service"]
-    problems: Annotated[list[Annotated[list[int | str], Field(min_length=2, max_length=2)]], Field(min_length=1)]
+    problems: Annotated[list[Annotated[tuple[int, str], Field(strict=False)]], Field(min_length=1)]
+
+    def lines(self) -> list[tuple[int, str]]:
+        return [(line, message[:_MAX_PROBLEM_CHARS]) for line, message in self.problems[:_MAX_PROBLEMS]]
 
 
 class HostPool:
@@ -159,10 +164,14 @@ class HostPool:
 
     def used(self, host: Host) -> None:
         """Note that a host was just used, and end the processes of others beyond the capacity."""
-        self._live.pop(id(host), None)
+        self.ended(host)
         self._live[id(host)] = host
         while len(self._live) > self._capacity:
             self._live.popitem(last=False)[1].close()
+
+    def ended(self, host: Host) -> None:
+        """Note that a host has no process."""
+        self._live.pop(id(host), None)
 
     def close(self) -> None:
         """End all processes."""
@@ -231,21 +240,25 @@ class Host:
 
     def close(self) -> None:
         """End the process; the next request starts another."""
+        self._pool.ended(self)
         self._guest.close()
 
     def _ask(self, request: dict[str, Any], state: State, timeout_s: float) -> dict[str, Any]:
         """Have a request answered, sending before it what the guest lacks."""
         request["package"] = self._name
-        for _ in range(_ATTEMPTS):
-            reply = self._request(request, timeout_s + (LOAD_S if request.get("rows") else 0))
-            if "unknown_package" in reply:
-                self._load()
-            elif "unknown_base" in reply:
-                request["rows"] |= _base_rows(state, reply["unknown_base"])
-            else:
+        try:
+            for _ in range(_ATTEMPTS):
+                reply = self._request(request, timeout_s + (LOAD_S if request.get("rows") else 0))
+                if "unknown_package" in reply:
+                    self._load()
+                elif "unknown_base" in reply:
+                    request["rows"] |= _base_rows(state, reply["unknown_base"])
+                else:
+                    return reply
+            raise HostFault("it keeps asking for what it was sent")
+        finally:
+            if self.pid is not None:
                 self._pool.used(self)
-                return reply
-        raise HostFault("it keeps asking for what it was sent")
 
     def _load(self) -> None:
         reply = self._request({"op": "load", "package": self._name, "code": self._code}, LOAD_S)
@@ -254,7 +267,7 @@ class Host:
                 refusal = _Refusal.model_validate(reply.get("refused"))
             except ValidationError as error:
                 raise HostFault(f"its answer is malformed: {describe_validation_error(error)}") from None
-            raise CodeRefused(refusal.reason, [(_line(line), str(message)) for line, message in refusal.problems])
+            raise CodeRefused(refusal.reason, refusal.lines())
 
     def _request(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         try:
@@ -273,10 +286,6 @@ def _base_rows(state: State, names: Any) -> dict[str, Any]:
         raise HostFault("it asked for the rows of tables that don't exist")
     tables = [state.tables[name] for name in names]
     return {table.name: [table.type.view(record) for record in table.base_rows()] for table in tables}
-
-
-def _line(value: Any) -> int:
-    return value if isinstance(value, int) else 1
 
 
 class HostedBackend(ToolBackend):
