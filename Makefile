@@ -1,0 +1,54 @@
+# Everything runs in a local .venv, which is made on first use and reused while pyproject.toml stays the same.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STORE ?= runs/demo
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-components test-slow lint types check bench clean
+
+help: ## Show what there is
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 26
+
+$(VENV)/.ready: pyproject.toml
+	@echo "==> Setting up $(VENV) (once; about half a minute)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+setup: $(VENV)/.ready ## Make the local .venv
+
+demo: setup ## Make services, tasks and trajectories from the bundled specs, and a report
+	@echo "==> Running the pipeline on the bundled specs (store: $(STORE), $(WORKERS) workers)"
+	@$(BIN)/compoworld run --config configs/demo.yaml --store $(STORE) --workers $(WORKERS)
+
+test: setup ## Run the quick tests (under 10 minutes on 2 cores)
+	@echo "==> Quick tests"
+	@$(BIN)/pytest -n 2
+
+test-components: setup ## Run the tests that need a real outside component (SeaweedFS, a browser)
+	@echo "==> Component tests"
+	@$(BIN)/pytest -m components
+
+test-slow: setup ## Run the long tests (whole corpora, many seeds)
+	@echo "==> Slow tests"
+	@$(BIN)/pytest -m slow --durations=10
+
+lint: setup ## Check style, formatting and the layers of imports
+	@echo "==> Lint"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-cache >/dev/null || $(BIN)/lint-imports --no-cache
+
+types: setup ## Check types
+	@echo "==> Types"
+	@$(BIN)/mypy
+
+check: lint types test ## Lint, types and quick tests
+
+bench: setup ## Measure tool calls, forks and hosted calls
+	@$(BIN)/compoworld bench
+
+clean: ## Remove the .venv, caches and runs
+	rm -rf $(VENV) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
