@@ -130,11 +130,6 @@ STYLES: dict[str, tuple[str, str]] = {
         "return view(self.rng.choice(list(self.state.tickets)))",
         "return view(self.rng.choice(list(self.state.tickets)))",
     ),
-    "the hash picks the row": (
-        "rows = list(self.state.tickets)\nreturn view(rows[number(given) % len(rows)])",
-        "rows = list(self.state.tickets)\n"
-        "return view(self.state.tickets.update(rows[number(given) % len(rows)].id, subject='Changed'))",
-    ),
 }
 
 

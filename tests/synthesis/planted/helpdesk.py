@@ -135,7 +135,7 @@ def load(text: str, **spec_changes: Any) -> tuple[ServicePackage, InProcessBacke
     """
     module = ModuleType("planted_service")
     sys.modules[module.__name__] = module
-    exec(compile(text, "planted_service.py", "exec"), module.__dict__)  # noqa: S102
+    exec(compile(text, "planted_service.py", "exec"), module.__dict__)
     service: type[Service[Any]] = module.__dict__["Helpdesk"]
     spec = service.spec()
     tools = tuple(item.model_copy(update=spec_changes.get(item.name, {})) for item in spec.tools)
