@@ -6,6 +6,7 @@ from typing import Final
 
 from compoworld_core.specs.keywords import types_of
 from compoworld_core.specs.model import JsonObject
+from compoworld_core.specs.repairs import Repair
 from compoworld_core.specs.values import Budget, json_equal_key
 
 _ANNOTATIONS: Final = frozenset({"title", "description", "default", "examples", "deprecated"})
@@ -25,7 +26,7 @@ def simplify_branches(schema: JsonObject, budget: Budget) -> JsonObject:
             continue
         rest = {key: value for key, value in schema.items() if key != keyword}
         folded, repair = _fold(branches, keyword)
-        if folded is not None and can_merge(rest, folded):
+        if folded is not None and repair is not None and can_merge(rest, folded):
             budget.note(repair)
             schema = {**folded, **rest}
     return schema
@@ -40,12 +41,12 @@ def can_merge(one: JsonObject, other: JsonObject) -> bool:
     return is_simple or not _NEIGHBOURLY & (set(one) | set(other))
 
 
-def _fold(branches: list[JsonObject], keyword: str) -> tuple[JsonObject | None, str]:
+def _fold(branches: list[JsonObject], keyword: str) -> tuple[JsonObject | None, Repair | None]:
     """One schema that says the same as the branches, if there is a simple one, and the name of the repair."""
     if len(branches) == 1:
         return branches[0], "unwrap-single-branch"
     if keyword == "allOf":
-        return None, ""
+        return None, None
     if len(branches) == 2 and {"type": "null"} in branches:
         return _nullable(next(branch for branch in branches if branch != {"type": "null"})), "collapse-nullable"
     if all(set(branch) == {"type"} for branch in branches):
@@ -55,7 +56,7 @@ def _fold(branches: list[JsonObject], keyword: str) -> tuple[JsonObject | None, 
     if all("const" in branch and set(branch) <= {"const", "type"} for branch in branches):
         values = {json_equal_key(branch["const"]): branch["const"] for branch in branches}
         return {"enum": list(values.values())}, "enum-from-constants"
-    return None, ""
+    return None, None
 
 
 def _nullable(schema: JsonObject) -> JsonObject | None:

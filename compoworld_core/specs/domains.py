@@ -27,7 +27,7 @@ _WORDS: Final[dict[Domain, str]] = {
     "knowledge": "wiki knowledge article faq answer encyclopedia paper research academic citation page news book memory"
     " glossary documentation arxiv library education learning literature recipe",
     "crm": "crm account contact lead deal pipeline vendor supplier opportunity prospect salesperson company",
-    "support": "support ticket helpdesk complaint warranty claim desk customer escalation sla refund case",
+    "support": "support ticket helpdesk complaint warranty desk customer escalation sla refund case",
     "finance": "finance financial invoice payment expense budget stock market price crypto blockchain wallet bank"
     " accounting tax ledger currency trading portfolio token nft defi transaction exchange purchase bitcoin ethereum"
     " swap",
@@ -41,7 +41,7 @@ _WORDS: Final[dict[Domain, str]] = {
     " signup promotion keyword video image thumbnail youtube content creative",
     "devops": "deploy deployment kubernetes docker container ci cd git github gitlab repository commit branch"
     " incident flag cluster terraform monitoring debug debugger pod issue sprint codebase npm package lambda"
-    " infrastructure helm devops compiler ide",
+    " infrastructure helm devops compiler ide browser terminal shell coding",
     "data": "database sql table query schema dataset csv record warehouse etl vector graph row column postgres mysql"
     " mongodb sqlite index storage collection embedding airtable",
     "security": "security vulnerability certificate threat malware password secret audit risk cve finding scan auth"

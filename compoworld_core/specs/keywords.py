@@ -248,9 +248,8 @@ def repair_enum(raw: object, schema: JsonObject, budget: Budget) -> JsonObject:
 def _object_enum_values(raw: JsonObject, types: tuple[str, ...]) -> list[object]:
     """The values of an enum object. A numeric TypeScript enum also maps its numbers back to names: those go."""
     values = list(raw.values())
-    fitting: list[object] = [
-        value for value in values if isinstance(value, str | int | float) and has_type(value, types)
-    ]
+    scalars: list[object] = [value for value in values if isinstance(value, str | int | float)]
+    fitting = [value for value in scalars if has_type(value, types)]
     if any(isinstance(value, int | float) for value in values) and "string" not in types:
         fitting = [value for value in fitting if not isinstance(value, str)]
     return fitting or values

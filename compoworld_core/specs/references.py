@@ -20,6 +20,7 @@ DEFINITIONS: Final = ("$defs", "definitions")
 _BRANCHES: Final = ("allOf", "anyOf", "oneOf")
 _IN_PLACE: Final = ("not", "if", "then", "else")
 _MAX_SEARCHED: Final = 5_000
+_MAX_WORK: Final = 2_000
 
 
 class Dangling(Exception):
@@ -104,16 +105,31 @@ def size(schema: object) -> int:
     return total
 
 
-def break_unguarded_cycles(root: JsonObject, budget: Budget) -> None:
-    """Removes references through which a definition would have to be checked against the same value again.
+def tame_references(root: JsonObject, budget: Budget) -> None:
+    """Removes the references that would make checking one value endless, or exponentially long.
 
-    Such a cycle never reaches a smaller part of the value, so a checker that follows it does not end.
+    Endless is a cycle that never reaches a smaller part of the value. Exponential is a ladder of definitions each of
+    which applies the next several times to the same value.
     """
     nodes: dict[str, JsonObject] = {"#": root}
     nodes.update({f"#/$defs/{name}": schema for name, schema in root.get("$defs", {}).items()})
-    done: set[str] = set()
+    work: dict[str, int] = {}
 
-    def visit(start: str) -> None:
+    def settle(uri: str) -> None:
+        """Adds up the schemas that one check of this node applies to the same value; all it refers to is settled."""
+        total = 1
+        for holder in _in_place_references(nodes[uri]):
+            steps = work.get(holder["$ref"], 1)
+            if total + steps > _MAX_WORK:
+                del holder["$ref"]
+                budget.note("cut-size")
+            else:
+                total += steps
+        work[uri] = total
+
+    for start in nodes:
+        if start in work:
+            continue
         path: dict[str, None] = {start: None}
         stack = [(start, _in_place_references(nodes[start]))]
         while stack:
@@ -122,17 +138,13 @@ def break_unguarded_cycles(root: JsonObject, budget: Budget) -> None:
             if holder is None:
                 stack.pop()
                 path.pop(uri)
-                done.add(uri)
-            elif holder.get("$ref") in path:
+                settle(uri)
+            elif holder["$ref"] in path:
                 del holder["$ref"]
                 budget.note("cut-recursion")
-            elif holder.get("$ref") in nodes and holder["$ref"] not in done:
+            elif holder["$ref"] in nodes and holder["$ref"] not in work:
                 path[holder["$ref"]] = None
                 stack.append((holder["$ref"], _in_place_references(nodes[holder["$ref"]])))
-
-    for uri in nodes:
-        if uri not in done:
-            visit(uri)
 
 
 def _in_place_references(schema: JsonObject) -> Iterator[JsonObject]:

@@ -19,9 +19,9 @@ from compoworld_core.specs.references import (
     DEFINITIONS,
     Dangling,
     Document,
-    break_unguarded_cycles,
     definition_name,
     size,
+    tame_references,
 )
 from compoworld_core.specs.values import MAX_VALUE_TEXT, Budget, Unusable, has_type
 from compoworld_core.specs.verbs import tokenise
@@ -47,7 +47,8 @@ _SUBSCHEMAS: Final = (
 _MAY_BE_FALSE: Final = frozenset({"items", "additionalProperties", "unevaluatedItems", "unevaluatedProperties"})
 _DESCENDING: Final = frozenset({"items", "additionalProperties", "unevaluatedItems", "unevaluatedProperties"})
 _BRANCHES: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
-_META: Final = frozenset({"$schema", "$id", "id", "$comment", "$anchor", "$vocabulary", *DEFINITIONS})
+_IDENTIFYING: Final = frozenset({"$schema", "$id", "id", "$comment", "$anchor", "$vocabulary"})
+_META: Final = _IDENTIFYING | set(DEFINITIONS)
 _HANDLED: Final = frozenset(
     {
         *("$ref", "type", "title", "description", "desc", "format", "pattern", "enum", "const", "default", "example"),
@@ -76,6 +77,8 @@ def repair_parameters(raw: object, budget: Budget) -> JsonObject:
     if schema.get("type") != "object":
         schema.pop("enum", None)
         schema.pop("const", None)
+    if "properties" not in schema:
+        budget.note("add-empty-parameters")
     schema = {**schema, "type": "object", "properties": schema.get("properties", {})}
     _relax_dummy(schema, budget)
     return schema
@@ -83,7 +86,9 @@ def repair_parameters(raw: object, budget: Budget) -> JsonObject:
 
 def repair_returns(raw: object, budget: Budget) -> JsonObject | None:
     """The schema of a tool's result, without the `{"result": …}` wrapper that FastMCP adds; None for anything else."""
-    if not isinstance(raw, dict) or not raw:
+    if not isinstance(raw, dict):
+        if raw is not None:
+            budget.note("drop-returns")
         return None
     root = raw
     properties = raw.get("properties")
@@ -124,8 +129,8 @@ def _object_root(raw: Any, budget: Budget) -> JsonObject:
         return {"type": "object", "properties": {"value": raw}, "required": ["value"], **definitions}
     if declared != ("object",) and "$ref" not in raw:
         budget.note("force-object-type")
-        return {**raw, "type": "object"}
-    return raw
+        raw = {**raw, "type": "object"}
+    return dict(raw)
 
 
 def _is_schema_like(value: object) -> bool:
@@ -153,13 +158,13 @@ class _Repair:
 
     def run(self) -> JsonObject:
         schema = self._schema(self._root, 0, is_value=True)
-        used = {key for key in DEFINITIONS if isinstance(self._root.get(key), dict) and self._root[key]}
-        if used and not self._definitions:
-            self._budget.note("inline-definitions" if self._known else "prune-definitions")
+        defined = sum(len(part) for key in DEFINITIONS if isinstance(part := self._root.get(key), dict))
+        if defined > sum(pointer.startswith(DEFINITIONS) for pointer in self._known):
+            self._budget.note("prune-definitions")
         if self._definitions:
             schema["$defs"] = self._definitions
         if self._definitions or "" in self._recursive:
-            break_unguarded_cycles(schema, self._budget)
+            tame_references(schema, self._budget)
         return schema
 
     def _schema(self, raw: object, depth: int, *, is_value: bool = False, name: str = "") -> JsonObject:
@@ -179,7 +184,7 @@ class _Repair:
             return self._from_non_schema(raw)
         if "$ref" in raw:
             return self._reference(raw, depth, is_value=is_value, name=name)
-        if _META & set(raw):
+        if _IDENTIFYING & set(raw):
             note("drop-meta-keywords")
         if not _KEYWORDS.issuperset(raw):
             note("drop-unknown-keywords")
@@ -329,7 +334,7 @@ class _Repair:
         is_shorthand = all(isinstance(value, str) for value in raw.values())
         properties: JsonObject = {}
         for key, value in raw.items():
-            if not isinstance(value, dict | bool) and not is_shorthand and key in _KEYWORDS:
+            if not isinstance(value, dict) and not is_shorthand and key in _KEYWORDS:
                 note("drop-non-schema-member")
                 if key == "required":
                     required.extend(name for name in self._required_names(value) if name not in required)
@@ -411,14 +416,16 @@ class _Repair:
         """The target in place, or a reference into `$defs`, together with the keywords beside the reference."""
         reference = raw["$ref"]
         beside = {key: value for key, value in raw.items() if key != "$ref"}
-        siblings = self._schema(beside, depth, is_value=False, name=name) if beside else {}
         try:
             pointer, target = self._document.find(reference if isinstance(reference, str) else "")
         except Dangling:
             is_remote = isinstance(reference, str) and not reference.startswith("#")
             self._budget.note("drop-remote-reference" if is_remote else "drop-dangling-reference")
-            return siblings
+            return self._schema(beside, depth, is_value=is_value, name=name)
+        siblings = self._schema(beside, depth, name=name) if beside else {}
         body = self._target(pointer, target, depth, is_value=is_value)
+        if body.get("$ref") != reference:
+            self._budget.note("move-reference" if "$ref" in body else "inline-reference")
         if can_merge(siblings, body):
             return {**body, **siblings}
         return {**siblings, "allOf": [body, *siblings.get("allOf", ())]}

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from compoworld_core.specs.repairs import Repair
+
 MAX_VALUE_DEPTH: Final = 12
 MAX_VALUE_TEXT: Final = 4_000
 MAX_INTEGER: Final = 2**63 - 1
@@ -32,14 +34,14 @@ class Budget:
 
     nodes: int = 20_000
     characters: int = 400_000
-    _repairs: dict[str, None] = field(default_factory=dict)
+    _repairs: dict[Repair, None] = field(default_factory=dict)
 
     @property
-    def repairs(self) -> tuple[str, ...]:
+    def repairs(self) -> tuple[Repair, ...]:
         """Names of the repairs, in the order in which each was first made."""
         return tuple(self._repairs)
 
-    def note(self, repair: str) -> None:
+    def note(self, repair: Repair) -> None:
         """Records that a repair was made."""
         self._repairs.setdefault(repair)
 
