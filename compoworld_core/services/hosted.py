@@ -9,6 +9,7 @@ can neither store what its schema forbids nor take a counter out of step. Whatev
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -116,6 +117,10 @@ class _Reply(_Data):
     envelope: _Success | _Failure
     bug: str | None
     writes: list[_Write]
+
+
+class _Rewritten(_Data):
+    tables: dict[str, list[dict[str, Any] | None]]
 
 
 class _Refusal(_Data):
@@ -238,6 +243,17 @@ class Host:
         }
         return self._ask(request, state, self._pool.call_s)
 
+    def rewritten(self, state: State) -> dict[str, Any]:
+        """The state's rows as the service would write them, None for those that it refuses; nothing else is certain.
+
+        Raises:
+            CodeRefused: The code is not a service.
+            GuestFailure: It did not survive.
+            HostFault: It answered nonsense.
+        """
+        rows = {table.name: [table.type.view(record) for record in table] for table in state.tables.values()}
+        return self._ask({"op": "rewrite", "tables": rows}, state, LOAD_S)
+
     def close(self) -> None:
         """End the process; the next request starts another."""
         self._pool.ended(self)
@@ -303,8 +319,15 @@ class HostedBackend(ToolBackend):
         return State.from_schema(self._package.tables)
 
     def populate(self, state: State, universe: Universe, rng: random.Random, start: datetime) -> None:
-        """Fill an empty state by the semantic types of its fields."""
+        """Fill an empty state by the semantic types of its fields, in the service's own way of writing values.
+
+        Raises:
+            IsolationError: Untrusted code can't be confined here.
+            TransientError: The machine can't start a process now.
+        """
         seeding.populate(state, universe, rng, start)
+        with contextlib.suppress(ServiceBug):  # The first call will meet it again, and report it.
+            _rewrite(state, self._host.rewritten(state))
 
     def execute(self, state: State, tool: str, arguments: Mapping[str, Any], context: Context) -> Outcome:
         """Run one call in the guest and repeat its writes in the state's open transaction.
@@ -383,6 +406,28 @@ def _parse(reply: dict[str, Any]) -> _Reply:
     if parsed.bug is None and isinstance(parsed.envelope, _Failure) and parsed.envelope.error.code == "unavailable":
         raise HostFault("it says that it is unavailable, which is not for a service to say")
     return parsed
+
+
+def _rewrite(state: State, reply: dict[str, Any]) -> None:
+    """Give rows the form that the service gives them; what the tables don't accept stays as it is.
+
+    Raises:
+        HostFault: The reply is not about these rows.
+    """
+    try:
+        tables = _Rewritten.model_validate(reply).tables
+        writes = [
+            _Write(table=name, key=key, row=row, issued=False)
+            for name, rows in tables.items()
+            for key, row in zip(
+                [state.tables[name].type.field(old, "id") for old in state.tables[name]], rows, strict=True
+            )
+        ]
+    except (ValidationError, KeyError, ValueError) as error:
+        raise HostFault(f"its answer is malformed: {str(error)[:200]}") from None
+    for write in writes:
+        with contextlib.suppress(Exception):  # Rows are whatever the guest made them.
+            _repeat(state, write)
 
 
 def _stage(state: State, writes: list[_Write]) -> None:

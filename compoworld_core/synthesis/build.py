@@ -90,7 +90,7 @@ def join(spec: ServiceSpec, exported: ServiceSpec) -> ServiceSpec:
     if unknown := implemented.keys() - {tool.name for tool in spec.tools}:
         raise BuildError("tools", f"the spec has no tool {', '.join(sorted(unknown))}")
     tools = (_joined(tool, implemented[tool.name]) for tool in spec.tools if tool.name in implemented)
-    return spec.model_copy(update={"tools": tuple(tools)})
+    return ServiceSpec.model_validate({**dict(spec), "tools": tuple(tools)})
 
 
 def _joined(promised: ToolSpec, exported: ToolSpec) -> ToolSpec:

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
+from compoworld_core.errors import ToolError
 from compoworld_core.services import sdk
 from compoworld_core.services.backend import InProcessBackend
 from compoworld_core.services.context import Context, User
@@ -86,6 +87,17 @@ class Runtime:
         tables, _ = self._service.state_class.declaration()
         return {"tables": tables.model_dump(mode="json"), "spec": self._service.spec().model_dump(mode="json")}
 
+    def rewrite(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Rows in the form that the service gives them, None for those that it refuses."""
+        if self._package != request["package"]:
+            return {"unknown_package": True}
+        tables = self._template.tables
+        return {
+            "tables": {
+                name: [_rewritten(tables[name], row) for row in rows] for name, rows in request["tables"].items()
+            }
+        }
+
     def call(self, request: dict[str, Any]) -> dict[str, Any]:
         """Run a call on the rows that the request gives or names.
 
@@ -143,6 +155,13 @@ class _Bases:
 def _load_table(table: Table[Any], base: Any, overlay: Mapping[str, Row | None], counter: int) -> None:
     build = table.type.build
     table.load(base, {key: None if row is None else build(row) for key, row in overlay.items()}, counter)
+
+
+def _rewritten(table: Table[Any], row: Row) -> Row | None:
+    try:
+        return table.type.view(table.type.build(row))
+    except ToolError:
+        return None
 
 
 @lru_cache(maxsize=256)
@@ -226,4 +245,9 @@ def _import(name: str, globals: Any = None, locals: Any = None, fromlist: Any = 
 
 _runtime = Runtime()
 
-handlers: Mapping[str, Handler] = {"load": _runtime.load, "export": _runtime.export, "call": _runtime.call}
+handlers: Mapping[str, Handler] = {
+    "load": _runtime.load,
+    "export": _runtime.export,
+    "rewrite": _runtime.rewrite,
+    "call": _runtime.call,
+}
