@@ -8,6 +8,7 @@ from compoworld_core.synthesis.rules.model import OperationKind, Unwritable
 from compoworld_core.synthesis.rules.nouns import Nouns, Words
 from compoworld_core.synthesis.rules.reading import Parameter, Reading
 from compoworld_core.synthesis.rules.words import (
+    ACTION_NAMES,
     CREDENTIALS,
     EDIT_SCRIPTS,
     EXTERNAL_PARAMETERS,
@@ -45,6 +46,9 @@ def decide(reading: Reading, nouns: Nouns) -> Decision:
         Unwritable: Its effect is external, or nothing tells what it is.
     """
     _refuse_credentials(reading)
+    for item in reading.required:
+        if item.field in ACTION_NAMES and reading.act in ("none", "get", "list", "execute", "update"):
+            raise Unwritable(f"{item.wire!r} makes several tools of it")
     subject, extra = nouns.subject(reading)
     _refuse_external(reading, subject, nouns)
     if subject is None:
@@ -52,6 +56,8 @@ def decide(reading: Reading, nouns: Nouns) -> Decision:
     is_about = nouns.resolve(reading.noun) == subject
     key = _key(reading, subject, nouns)
     act = reading.act
+    if act in ("get", "none", "list", "search", "count") and reading.tool.effect == "write":
+        raise Unwritable("it reads by its name and writes by its description")
     if act in ("list", "search", "count"):
         entity = _listed(reading, subject, is_about, nouns)
         return Decision(reading, "count" if act == "count" else "list", entity, modifiers=extra if is_about else ())

@@ -6,8 +6,8 @@ from compoworld_core.synthesis.rules.model import EntityField, Filter, Operation
 from compoworld_core.synthesis.rules.naming import quoted
 from compoworld_core.synthesis.rules.reading import Parameter
 from compoworld_core.synthesis.rules.signature import default_of
+from compoworld_core.synthesis.rules.words import ALL_VALUES
 
-_ALL_VALUES = ("all", "any", "*")
 
 
 def stored(operation: Operation, item: Parameter, *, is_present: bool = False) -> str:
@@ -32,7 +32,7 @@ def alternatives(operation: Operation, item: Filter, row: str) -> list[str]:
     free: list[str] = []
     if default == "None" or type_.is_nullable:
         free.append(f"{name} is None")
-    all_value = next((value for value in _ALL_VALUES if value in type_.values), None)
+    all_value = next((value for value in ALL_VALUES if value in type_.values or value == item.parameter.default), None)
     if all_value is not None:
         free.append(f"{name} == {quoted(all_value)}")
     if item.test == "hides":

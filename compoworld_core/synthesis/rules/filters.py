@@ -147,6 +147,8 @@ def _filter(operation: Operation, item: Parameter, planner: FieldAdder) -> Filte
         return None
     if item.words[:1] in (("include",), ("with",), ("show",), ("return",), ("exclude",)) and type_.kind == "boolean":
         return None
+    if item.has_default and not item.is_required and type_.kind in _NUMBERS | {"boolean"} and not type_.values:
+        return None
     field = planner.add_field(operation, item, is_given=True)
     return _field_filter(item, type_, entity.fields[field])
 
@@ -218,15 +220,15 @@ def _range_filter(entity: EntityModel, item: Parameter, type_: TypeExpr) -> Filt
     if base:
         near = [field for field in candidates if set(base) & set(field.name.split("_"))]
         stems = [field for field in candidates if any(part[:4] == base[0][:4] for part in field.name.split("_"))]
-        chosen = (near or stems or [None])[0]
+        chosen = next(iter(near or stems), None)
     else:
         made = [field for field in candidates if field.is_made or not entity.has_creation]
         made.sort(key=lambda field: not field.is_given)
-        chosen = (made or [field for field in candidates if field.automatic] or [None])[0]
+        chosen = next(iter(made or [field for field in candidates if field.automatic]), None)
     if chosen is None and kinds is _TIMES:
         past = base[0] if base and base[0].endswith("ed") else "created"
         chosen = entity.fields.setdefault(f"{past}_at", EntityField(f"{past}_at", _NOW, automatic="self.now"))
-    if chosen is None and base:
+    if chosen is None and base and not (item.has_default and not item.is_required):
         name = "_".join(base)
         chosen = entity.fields.setdefault(name, EntityField(name, type_, is_given=not entity.has_creation))
     return Filter(item, test, chosen.name) if chosen is not None else None  # type: ignore[arg-type]

@@ -170,7 +170,8 @@ class MethodWriter:
 
     def _changed(self, operation: Operation, fixed: list[str]) -> list[str]:
         row = _variable(operation)
-        direct, given = list(fixed), []
+        direct: list[str] = list(fixed)
+        given: list[str] = []
         for item in operation.settings:
             text = f"{item.field}={stored(operation, item.parameter)}"
             (given if default_of(item.parameter, operation) == "None" else direct).append(text)
@@ -279,6 +280,8 @@ def _variable(operation: Operation) -> str:
     """A name for a row that no parameter has."""
     taken = {item.name for item in operation.reading.parameters}
     for name in (operation.entity.noun[-1], operation.entity.name, "row", "record", "one"):
+        if name == "item":
+            continue
         if name.isidentifier() and name not in taken and method_name(name) == name:
             return name
     return "found"

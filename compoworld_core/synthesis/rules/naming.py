@@ -47,14 +47,14 @@ def _safe(name: str, taken: frozenset[str], fallback: str) -> str:
 
 
 def field_name(text: str) -> str:
-    """The name of an entity's field."""
-    return _safe(snake(text), _TAKEN_FIELDS | _BUILTIN_NAMES, "value")
+    """The name of an entity's field; table operations have `key` and `predicate` for themselves."""
+    return _safe(snake(text), _TAKEN_FIELDS | _BUILTIN_NAMES | {"key", "predicate"}, "value")
 
 
 def parameter_name(wire: str) -> str:
     """The Python name of a parameter: the wire's own where it is legal."""
     is_own = wire.isidentifier() and wire.isascii() and not wire.startswith("_") and wire == wire.strip("_")
-    taken = _TAKEN_FIELDS | _BUILTIN_NAMES | {"self"}
+    taken = _TAKEN_FIELDS | _BUILTIN_NAMES | {"self", "rows", "counts", "item"}
     if is_own and wire not in taken and not keyword.iskeyword(wire) and wire not in CLASS_NAMES_IN_USE:
         return wire
     return _safe(snake(wire), taken, "value")

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from compoworld_core.synthesis.rules.reading import Parameter, Reading
-from compoworld_core.synthesis.rules.words import ADJECTIVES, OWN_CHILD_VERBS, VERB_NOUNS
+from compoworld_core.synthesis.rules.words import ADJECTIVES, GENERIC_IDS, OWN_CHILD_VERBS, VERB_NOUNS
 
 Words = tuple[str, ...]
 
@@ -24,8 +24,18 @@ class Nouns:
         self.entities: list[Words] = []
         self.support: dict[Words, set[str]] = {}
         stems = Counter(item.stem for reading in readings for item in reading.parameters if item.stem)
+        named = {reading.noun for reading in readings}
+        self._aliases: dict[Words, Words] = {}
         for reading in readings:
-            if reading.noun:
+            made = VERB_NOUNS.get(reading.verb)
+            if made is None or reading.act != "create":
+                continue
+            if (*reading.noun, made) in named:
+                self._aliases[reading.noun] = (*reading.noun, made)
+            elif (made,) in named and not _has_own_tools(reading.noun, readings, besides=reading):
+                self._aliases[reading.noun] = (made,)
+        for reading in readings:
+            if reading.noun and reading.noun not in self._aliases:
                 self.support.setdefault(reading.noun, set()).add(reading.act)
         for noun, acts in self.support.items():
             if acts & _MAKING_ACTS or stems[noun]:
@@ -61,6 +71,7 @@ class Nouns:
 
     def resolve(self, noun: Words) -> Words | None:
         """The entity that a noun phrase speaks of, also by a shorter or a longer name."""
+        noun = self._aliases.get(noun, noun)
         if noun in self.entities:
             return noun
         for start in range(1, len(noun)):
@@ -85,7 +96,9 @@ class Nouns:
         if parameter.stem is None:
             return parameter.words == entity
         stem = parameter.stem
-        if not stem or stem == entity or (len(stem) < len(entity) and entity[-len(stem) :] == stem):
+        if not stem:
+            return parameter.words[-1] in GENERIC_IDS
+        if stem == entity or (len(stem) < len(entity) and entity[-len(stem) :] == stem):
             return True
         return self.resolve(stem) == entity and len(stem) == 1
 
@@ -125,3 +138,9 @@ class Nouns:
         """Make entities of further nouns."""
         for noun in nouns:
             self._add(noun)
+
+
+def _has_own_tools(noun: Words, readings: Sequence[Reading], besides: Reading) -> bool:
+    """Whether other tools list, read or make the noun itself."""
+    acts = {reading.act for reading in readings if reading.noun == noun and reading is not besides}
+    return bool(acts & (_MAKING_ACTS | {"get", "count"}))

@@ -12,12 +12,12 @@ from compoworld_core.specs.semantics import infer_semantic
 from compoworld_core.synthesis.rules import states
 from compoworld_core.synthesis.rules.deciding import Decision, decide
 from compoworld_core.synthesis.rules.filters import bind_filters
-from compoworld_core.synthesis.rules.model import EntityField, EntityModel, Operation, ServicePlan, Setting, Unwritable
+from compoworld_core.synthesis.rules.model import EntityField, EntityModel, Filter, Operation, ServicePlan, Setting, Unwritable
 from compoworld_core.synthesis.rules.naming import CLASS_NAMES_IN_USE, class_name, quoted
 from compoworld_core.synthesis.rules.nouns import Nouns, Words
 from compoworld_core.synthesis.rules.reading import Parameter, read_service
 from compoworld_core.synthesis.rules.types import TypeExpr, TypeWriter, Vocabulary, union
-from compoworld_core.synthesis.rules.words import CONTROL_NAMES, FLAG_VERBS, STATUS_NAMES
+from compoworld_core.synthesis.rules.words import ALL_VALUES, CONTROL_NAMES, FLAG_VERBS, STATUS_NAMES
 
 _ORDER = ("create", "update", "transition", "append", "delete", "detach", "get", "list", "count")
 
@@ -45,8 +45,7 @@ class Planner:
         self._make_entities(decisions)
         operations = self._bind(decisions)
         self._drop_ineffective(operations)
-        for operation in operations:
-            self._settle_states(operation)
+        self._drop_unreachable(operations)
         used = {id(item.entity) for item in operations}
         used |= {id(entity) for item in operations for entity in item.references.values()}
         entities = [entity for entity in self.entities.values() if id(entity) in used]
@@ -102,7 +101,19 @@ class Planner:
                     operations.append(self._operation(decision))
                 except Unwritable as reason:
                     self.unwritable[decision.reading.tool.name] = reason
+            if kind == "create":
+                self._settle_given(operations)
         return operations
+
+    def _settle_given(self, creations: list[Operation]) -> None:
+        """A field is given where every creation of its entity requires it."""
+        for entity in self.entities.values():
+            own = [item for item in creations if item.entity is entity]
+            required = [{setting.field for setting in item.settings if setting.parameter.is_required} for item in own]
+            for field in entity.fields.values():
+                field.is_given = bool(required) and all(field.name in names for names in required)
+                if field.type.kind == "list" and not field.is_given:
+                    field.default = "()"
 
     def _find_naturals(self, decision: Decision) -> None:
         """Note the field that identifies a row where tools read or delete by it alone."""
@@ -132,6 +143,7 @@ class Planner:
             self._bind_row(operation)
             if decision.kind in ("update", "transition"):
                 self._bind_changes(operation)
+                self._settle_states(operation)
         return operation
 
     def _type(self, item: Parameter, operation: Operation) -> TypeExpr:
@@ -142,6 +154,8 @@ class Planner:
         return reference_type(referred, is_list=item.schema.get("type") == "array", is_number=_is_number(item.schema))
 
     def _bind_create(self, operation: Operation) -> None:
+        if operation.key is not None and operation.key.schema.get("type") == "array":
+            raise Unwritable(f"it adds several rows of {operation.entity.label} at once")
         for item in operation.reading.parameters:
             if item == operation.key or (not item.is_required and item.field in CONTROL_NAMES and item.field != "language"):
                 continue
@@ -157,6 +171,8 @@ class Planner:
     def _bind_row(self, operation: Operation) -> None:
         """How the tool says which row it is about."""
         entity, key = operation.entity, operation.key
+        if key is not None and key.schema.get("type") == "array":
+            raise Unwritable(f"it changes several rows of {entity.label} at once")
         is_pure = operation.kind in ("get", "delete")
         if key is not None and is_pure:
             entity.scopes |= {item.field for item in operation.reading.required if item != key}
@@ -197,17 +213,19 @@ class Planner:
         if made.kind == "integer" and reference is not None:
             made = reference_type(reference, is_list=False, is_number=False)
         known = entity.fields.get(name)
+        if operation.kind in ("list", "count") and set(made.values) & set(ALL_VALUES):
+            values = [value for value in made.values if value not in ALL_VALUES]
+            made = self.types.type_of(name, {"enum": values} if values else {"type": "string"}, {}, entity.name)
         if known is None:
             given = is_given and (operation.kind == "create" or not entity.has_creation)
             known = entity.fields[name] = EntityField(name, made, is_given=given, reference=reference)
             known.is_made = operation.kind == "create"
         elif known.reference is None and reference is None:
             known.type = union(known.type, made, self.vocabulary, f"{entity.name} {name}")
-            if operation.kind == "create":
-                known.is_given &= is_given
+        known.is_made |= operation.kind == "create"
         if made.kind == "list" and not known.is_given:
             known.default = "()"
-        if name in STATUS_NAMES and made.values and (entity.status in (None, name)):
+        if name in STATUS_NAMES and made.values and made.kind == "text" and (entity.status in (None, name)):
             entity.status = name
             entity.states += [value for value in made.values if isinstance(value, str) and value not in entity.states]
         return name
@@ -241,6 +259,30 @@ class Planner:
                 operations.remove(operation)
                 self.unwritable[operation.reading.tool.name] = Unwritable(f"nothing tells what {', '.join(idle)} does")
 
+    def _drop_unreachable(self, operations: list[Operation]) -> None:
+        """Rows that nobody can find or make are no use: an agent would have to guess what to ask for."""
+        known = [item.entity for item in operations if item.kind == "create"]
+        while True:
+            more = [
+                item.entity
+                for item in operations
+                if item.entity not in known and item.kind == "list" and all(_is_knowable(item, part, known) for part in item.filters)
+            ]
+            more += [
+                field.reference
+                for entity in known
+                for field in entity.fields.values()
+                if field.reference is not None and field.reference not in known
+            ]
+            if not more:
+                break
+            known += more
+        for operation in list(operations):
+            if operation.entity not in known:
+                operations.remove(operation)
+                reason = f"nothing in the service tells which {operation.entity.label} there are"
+                self.unwritable[operation.reading.tool.name] = Unwritable(reason, is_external=True)
+
     # Finishing
 
     def _settle_states(self, operation: Operation) -> None:
@@ -258,7 +300,9 @@ class Planner:
             boolean = TypeExpr("boolean", "bool", "bool", {"type": "boolean"})
             entity.fields.setdefault(field, EntityField(field, boolean, default=str(not operation.flag[1])))
             return
-        entity.status = entity.status or "status"
+        if entity.status is None:
+            kept = entity.fields.get("status")
+            entity.status = "status" if kept is None or kept.type.kind == "text" else "state"
         if target not in entity.states:
             entity.states.append(target)
         operation.target = target
@@ -267,7 +311,8 @@ class Planner:
         """Give the entity its states and, where nothing else says what a row is, a name and a description."""
         if entity.status is not None:
             self._complete_states(entity, [item for item in operations if entity in (item.entity, item.parent)])
-        if not entity.texts():
+        is_searched = any(part.test == "words" for item in operations if item.entity is entity for part in item.filters)
+        if not entity.texts() and (is_searched or not entity.has_creation):
             for name, word, kept in (("name", "title", "Title"), ("description", "text", "Text")):
                 type_ = TypeExpr("text", kept, kept, {"type": "string", "x-semantic": word})
                 entity.fields.setdefault(name, EntityField(name, type_, is_given=not entity.has_creation))
@@ -279,6 +324,8 @@ class Planner:
         entity.initial = states.initial_state(entity, targets, made)
         if entity.initial not in entity.states:
             entity.states.insert(0, entity.initial)
+        if len(entity.states) == 1:
+            entity.states.append(states.opposite(entity.initial))
         known = entity.fields.get(name)
         if known is None or known.type.values:
             type_ = self.types.type_of(name, {"enum": entity.states}, {}, entity.name)
@@ -317,6 +364,18 @@ def _referred_first(entities: list[EntityModel]) -> list[EntityModel]:
         todo.remove(ready)
         done.append(ready)
     return done
+
+
+def _is_knowable(operation: Operation, item: Filter, known: list[EntityModel]) -> bool:
+    """Whether somebody outside the service can think of a value for a filter."""
+    type_ = operation.types[item.parameter.name]
+    if not item.parameter.is_required or item.test in ("words", "hides", "at_least", "at_most"):
+        return True
+    referred = operation.references.get(item.parameter.name)
+    if referred is not None:
+        return referred in known
+    word = type_.word or ""
+    return bool(type_.values) or type_.kind in ("boolean", "day", "moment") or bool(word and not word.startswith("id:"))
 
 
 def _awaits(entity: EntityModel, todo: list[EntityModel]) -> bool:

@@ -32,7 +32,8 @@ def annotation(item: Parameter, operation: Operation) -> str:
     else:
         text = type_.taken
     is_absent = default_of(item, operation) == "None"
-    if (is_absent or type_.is_nullable) and text != "Any":
+    is_nullable = type_.is_nullable and item not in paging.parameters
+    if (is_absent or is_nullable) and text != "Any":
         text += " | None"
     if item.name != item.wire:
         if text.startswith("Annotated[") and text.endswith(")]") and text.count("Annotated[") == 1:

@@ -37,7 +37,7 @@ def initial_state(entity: EntityModel, targets: set[str], descriptions: Sequence
     """The state of a new row: the one that a creating tool's description names, else a likely one."""
     for text in descriptions:
         for state in entity.states:
-            if re.search(rf"\b{re.escape(_words(state))}\b", text.lower()):
+            if state not in targets and re.search(rf"\b{re.escape(_words(state))}\b", text.lower()):
                 return state
     plain = {_plain(state): state for state in entity.states}
     for word in _START_WORDS:
@@ -48,6 +48,11 @@ def initial_state(entity: EntityModel, targets: set[str], descriptions: Sequence
             return state
     known = {_plain(target) for target in targets}
     return next(name for name, ends in _BEGINNINGS if ends & known or not ends)
+
+
+def opposite(state: str) -> str:
+    """A state to come from or to go to where tools speak of one only."""
+    return {"active": "inactive", "open": "closed", "draft": "final"}.get(state, f"not_{_plain(state)}")
 
 
 def named_states(description: str, states: Sequence[str], target: str) -> tuple[list[str], list[str]]:

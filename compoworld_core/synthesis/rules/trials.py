@@ -9,8 +9,10 @@ from compoworld_core.errors import ErrorCode
 from compoworld_core.specs.model import JsonObject
 from compoworld_core.synthesis.rules.examples import Examples, NoExample
 from compoworld_core.synthesis.rules.model import EntityModel, Operation, ServicePlan
+from compoworld_core.synthesis.rules.naming import quoted
 from compoworld_core.synthesis.rules.reading import Parameter
 from compoworld_core.synthesis.rules.signature import default_of
+from compoworld_core.synthesis.rules.words import ALL_VALUES
 from compoworld_core.synthesis.selftest import REF, Expectation, GivenRow, SelfTest, Step
 
 _COMPARABLE = ("text", "integer", "boolean", "day")
@@ -58,7 +60,7 @@ class Trials:
         needed: JsonObject = {entity.status: operation.state} if operation.state and entity.status else {}
         for item in operation.filters:
             default = default_of(item.parameter, operation)
-            if item.test == "equal" and default not in (None, "None", "False") and item.field not in wanted:
+            if item.test == "equal" and default not in (None, "None", "False", *(quoted(value) for value in ALL_VALUES)) and item.field not in wanted:
                 needed[item.field] = item.parameter.default
             if item.test == "hides":
                 needed[item.field] = next((state for state in entity.states if state != item.value), None)
@@ -103,15 +105,14 @@ class Trials:
         row = given[-1].row
         optional = [item for item in operation.settings if not item.parameter.is_required]
         chosen = [item for item in operation.settings if item.parameter.is_required] or optional[:1]
-        extra: list[GivenRow] = []
         for item in chosen:
-            arguments[item.parameter.wire] = self._new_value(operation, item.parameter, row.get(item.field), extra)
+            arguments[item.parameter.wire] = self._new_value(operation, item.parameter, row.get(item.field), given)
         expected = self._stored(operation, arguments)
         if operation.flag is not None:
             expected[f"data.{operation.flag[0]}"] = operation.flag[1]
         elif operation.target:
             expected[f"data.{operation.entity.status}"] = operation.target
-        return _test(operation, "normal", _merged(extra, given), _step(operation, arguments, expected))
+        return _test(operation, "normal", given, _step(operation, arguments, expected))
 
     def _delete(self, operation: Operation) -> SelfTest:
         given, arguments = self._subject(operation, self._before(operation))
@@ -182,7 +183,7 @@ class Trials:
             type_, field = operation.types[parameter.name], entity.fields[item.field]
             if parameter.name in operation.references:
                 arguments[parameter.wire] = self._examples.reference(operation.references[parameter.name], type_)
-            elif type_.kind != field.type.kind or type_.kind in ("json", "part"):
+            elif type_.kind != field.type.kind or type_.kind in ("json", "part") or "pattern=" in type_.taken:
                 raise NoExample(parameter.name)
             else:
                 value = row[item.field]
@@ -233,14 +234,9 @@ class Trials:
         found = (
             item
             for item in self._plan.operations
-            if item.kind == "get" and item.entity is entity and item.key is not None and len(item.reading.required) == 1
+            if item.kind == "get" and item.entity is entity and item.key is not None and item.reading.required == (item.key,)
         )
         return next(found, None)
-
-
-def _merged(first: list[GivenRow], second: list[GivenRow]) -> list[GivenRow]:
-    known = {row.table for row in second}
-    return [*(row for row in first if row.table not in known), *second]
 
 
 def _step(operation: Operation, arguments: JsonObject, equals: JsonObject, error: ErrorCode | None = None) -> Step:

@@ -122,7 +122,7 @@ class Vocabulary:
         for known, other in self.parts.items():
             if other == fields:
                 return known
-        name = self.free(name)
+        name = self.free(name if name not in self.taken else f"{name}Entry")
         self.taken.add(name)
         self.parts[name] = fields
         return name

@@ -239,8 +239,14 @@ EXTERNAL_PARAMETERS: Final = _words(
 # Parameters
 
 ID_SUFFIXES: Final = _words("id ids key number no code uuid guid slug ref reference identifier sid handle num hash pid")
+GENERIC_IDS: Final = _words("id ids uuid guid identifier key slug")
+"""Names that mean the id of whatever the tool is about."""
+ACTION_NAMES: Final = _words("action operation method command op")
+"""Parameters that make several tools of one."""
 CREDENTIALS: Final = _words("token apikey api_key access_token auth_token secret password credentials bearer authorization")
 
+ALL_VALUES: Final = ("all", "any", "*")
+"""Values of a filter that ask for everything."""
 LIMIT_NAMES: Final = _words(
     "limit max_results maxresults max_items maxitems page_size pagesize per_page perpage num_results numresults results"
     " count top take first size max n num max_count items_per_page max_records results_limit limited_num max limit_count"
