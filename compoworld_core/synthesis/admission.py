@@ -14,6 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from compoworld_core.errors import InputError, TransientError
 from compoworld_core.services.backend import ToolBackend
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.specs.model import ToolSpec
@@ -93,11 +94,17 @@ def admit(
 
     Returns:
         One admission per tool, in the order of the spec; candidates that the spec leaves out come last.
+
+    Raises:
+        IsolationError: Untrusted code can't be confined on this machine.
+        TransientError: The machine can't run services now.
     """
     left_out = {tool: _admission(package, tool, reason, ()) for tool, reason in (candidates or {}).items()}
     tools = [tool for tool in package.spec.tools if tool.name not in left_out]
     try:
         bench = Bench(package, backend, seed)
+    except (InputError, TransientError):
+        raise  # the machine's fault, not the service's
     except Exception as error:
         detail = printable(f"the service can't be populated: {type(error).__name__}: {error}")
         broken = Finding(check="populates", passed=False, detail=detail)

@@ -8,6 +8,7 @@ from the clock or from random numbers looks constant here.
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,7 +19,9 @@ from compoworld_core.errors import ToolError
 from compoworld_core.services.arguments import Vocabulary
 from compoworld_core.services.backend import ToolBackend
 from compoworld_core.services.context import Context, User
+from compoworld_core.services.drawing import Drawing
 from compoworld_core.services.package import ServicePackage
+from compoworld_core.services.record import Row
 from compoworld_core.services.running import CallResult, RunningService
 from compoworld_core.services.state import State
 from compoworld_core.services.table import Base, Table
@@ -32,6 +35,7 @@ MAX_CALLS: Final = 260
 """Most calls that one tool's checks make; testing ends there."""
 
 _EDITED_ROWS = 40
+_DRAWN_ROWS = 3
 _SPARE = 3
 
 
@@ -73,6 +77,7 @@ class Bench:
         self.calls: dict[str, int] = {}
         self.subject = ""
         self._fragile: set[str] = set()
+        self._drawn: dict[str, list[Row]] = {}
 
     def spare_worlds(self) -> Iterator[World]:
         """Worlds of further seeds, for tools that find nothing to do at home."""
@@ -136,12 +141,22 @@ class Bench:
         twin = running.fork()
         spoken = [_folded(value) for value in scalars(arguments)]
         for name, table in twin.state.tables.items():
-            donors = [table.type.view(record) for record in self.away.running.state.tables[name]]
-            if donors:
-                _edit(table, donors, spoken)
+            _edit(table, self._donors(name), spoken)
         twin.state.journal.clear()
         twin.state.writes = running.state.writes
         return twin
+
+    def _donors(self, name: str) -> list[Row]:
+        """Rows of another world, or drawn ones where it has none."""
+        if name not in self._drawn:
+            table = self.away.running.state.tables[name]
+            rows = [table.type.view(record) for record in table]
+            drawing = Drawing(self.away.vocabulary.universe, random.Random(f"donors/{name}"), START)
+            for _ in range(0 if rows else _DRAWN_ROWS):
+                with suppress(ValueError):
+                    rows.append(drawing.fresh().object(table.schema.row, optional=1))
+            self._drawn[name] = rows
+        return self._drawn[name]
 
     def rekeyed(self, running: RunningService, arguments: Mapping[str, Any]) -> RunningService:
         """The service in which rows that the arguments describe, but don't name, have other ids."""
@@ -195,13 +210,13 @@ def _placed(running: RunningService, state: State) -> RunningService:
     return RunningService(running.package, running.backend, running.context, state)
 
 
-def _edit(table: Table[Any], donors: list[dict[str, Any]], spoken: list[str]) -> None:
+def _edit(table: Table[Any], donors: list[Row], spoken: list[str]) -> None:
     keys = {key.field for key in table.schema.foreign_keys}
     kept = {"id", *keys, *(name for name, word in table.schema.semantics.items() if word.startswith("id:"))}
     rows = [table.type.view(record) for record in table]
     mentioned = [row for row in rows if any(_mentions(value, spoken) for value in row.values())]
     others = [row for row in rows if row not in mentioned]
-    for place, row in enumerate([*mentioned, *others][:_EDITED_ROWS]):
+    for place, row in enumerate([*mentioned, *others][: _EDITED_ROWS if donors else 0]):
         donor = donors[place % len(donors)]
         fields = {
             name: donor[name]
