@@ -39,9 +39,12 @@ class Answers:
         self._values = dict(values)
         self._envelopes: dict[str, Envelope] = {}
         self._services: dict[str, str] = {}
+        self._evaluated: dict[str, Any] = {}
 
     def add(self, step: str, service: str, envelope: Envelope) -> None:
         """Note a step's answer."""
+        if step in self._envelopes:
+            self._evaluated.clear()
         self._envelopes[step] = envelope
         self._services[step] = service
 
@@ -52,6 +55,7 @@ class Answers:
     def name(self, name: str, binding: Any) -> None:
         """Give a binding a name."""
         self._values[name] = binding
+        self._evaluated.clear()
 
     def copy(self) -> Answers:
         """Answers that can be added to independently."""
@@ -77,7 +81,9 @@ class Answers:
     def _value(self, name: str) -> Any:
         if name not in self._values:
             raise Unresolved(f"no value is named {name!r}")
-        return self.evaluate(self._values[name])
+        if name not in self._evaluated:
+            self._evaluated[name] = self.evaluate(self._values[name])
+        return self._evaluated[name]
 
     def _ref(self, path: str) -> Any:
         step, *parts = path.split(".")

@@ -18,8 +18,8 @@ import networkx as nx
 
 from compoworld_core.tasks.bindings import steps_read
 from compoworld_core.tasks.mutation import ANSWER, mutants
-from compoworld_core.tasks.play import Played, play
-from compoworld_core.tasks.rubric import Criterion, Rubric, verify
+from compoworld_core.tasks.play import Played, Stage
+from compoworld_core.tasks.rubric import Criterion, Rubric, first_failure, verify
 from compoworld_core.tasks.task import InformationEdge, Solution, Step
 from compoworld_core.worlds.world import World
 
@@ -69,15 +69,16 @@ class _Failed(Exception):
 def run_gates(candidate: Candidate, world: World, *, least_edges: int, seed: int = 0) -> GateReport:
     """Check a candidate in its world, which is not altered."""
     rubric = _settled(candidate.rubric, world)
+    stage = Stage(world)
     try:
-        reference = _reference_passes(candidate, rubric, world)
+        reference = _reference_passes(candidate, rubric, stage)
         _walk_matches(candidate)
         _nothing_leaks(candidate, reference, world)
-        if verify(rubric, world.fork(), "").success:
+        if first_failure(rubric, world, "") is None:
             raise _Failed("no_op", "doing nothing passes")
         _dump_fails(candidate, rubric, reference)
-        _orders_pass(candidate, rubric, world, random.Random(f"orders/{seed}"))
-        edges = _mutants_fail(candidate, rubric, reference, world)
+        _orders_pass(candidate, rubric, stage, random.Random(f"orders/{seed}"))
+        edges = _mutants_fail(candidate, rubric, reference, world, stage)
         if len(edges) < least_edges:
             raise _Failed("edges", f"{len(edges)} information edges, fewer than {least_edges}")
     except _Failed as failure:
@@ -87,7 +88,7 @@ def run_gates(candidate: Candidate, world: World, *, least_edges: int, seed: int
 
 def _settled(rubric: Rubric, world: World) -> Rubric:
     """The rubric with each criterion saying whether doing nothing satisfies it."""
-    idle = verify(rubric, world.fork(), "")
+    idle = verify(rubric, world, "")
     criteria = tuple(
         Criterion(**{**dict(item), "holds_initially": held})
         for item, held in zip(rubric.criteria, idle.passed, strict=True)
@@ -95,8 +96,8 @@ def _settled(rubric: Rubric, world: World) -> Rubric:
     return Rubric(criteria=criteria)
 
 
-def _reference_passes(candidate: Candidate, rubric: Rubric, world: World) -> Played:
-    reference = play(candidate.solution, world.fork())
+def _reference_passes(candidate: Candidate, rubric: Rubric, stage: Stage) -> Played:
+    reference = stage.play(candidate.solution)
     if reference.refused:
         step = reference.refused[0]
         raise _Failed("reference_refused", f"{step} is answered with {reference.envelopes.get(step)}")
@@ -135,13 +136,13 @@ def _dump_fails(candidate: Candidate, rubric: Rubric, reference: Played) -> None
         for table in reference.world.services[service].state.tables:
             rows = (*reference.world.initial_rows(service, table), *reference.world.rows(service, table))
             seen += [json.dumps(row, ensure_ascii=False) for row in rows]
-    if verify(rubric, reference.world, "\n".join(seen)).success:
+    if first_failure(rubric, reference.world, "\n".join(seen)) is None:
         raise _Failed("dump", "an answer that lists everything passes")
 
 
-def _orders_pass(candidate: Candidate, rubric: Rubric, world: World, rng: random.Random) -> None:
+def _orders_pass(candidate: Candidate, rubric: Rubric, stage: Stage, rng: random.Random) -> None:
     for steps in alternative_orders(candidate.solution, rng, ORDERS):
-        played = play(_reordered(candidate.solution, steps), world.fork())
+        played = stage.play(_reordered(candidate.solution, steps))
         verdict = verify(rubric, played.world, played.answer)
         if played.refused or not verdict.success:
             order = " ".join(step.id for step in steps)
@@ -181,13 +182,15 @@ def alternative_orders(solution: Solution, rng: random.Random, count: int) -> It
             yield tuple(by_id[node] for node in order)
 
 
-def _mutants_fail(candidate: Candidate, rubric: Rubric, reference: Played, world: World) -> tuple[InformationEdge, ...]:
+def _mutants_fail(
+    candidate: Candidate, rubric: Rubric, reference: Played, world: World, stage: Stage
+) -> tuple[InformationEdge, ...]:
     services = {step.id: step.service for step in candidate.solution.steps} | {ANSWER: ANSWER}
     edges: dict[tuple[str, str], InformationEdge] = {}
     for mutant in mutants(candidate.solution, reference, world):
-        played = play(mutant.solution, world.fork())
-        verdict = verify(rubric, played.world, played.answer)
-        if verdict.success:
+        played = stage.play(mutant.solution)
+        failed = first_failure(rubric, played.world, played.answer)
+        if failed is None:
             raise _Failed(
                 f"mutant_{mutant.operator}", f"{mutant.target} {mutant.argument} altered, and all still holds"
             )
@@ -198,6 +201,6 @@ def _mutants_fail(candidate: Candidate, rubric: Rubric, reference: Played, world
                 source_service=services[mutant.source],
                 target_service=services[mutant.target],
                 argument=mutant.argument,
-                criterion=verdict.failed[0],
+                criterion=failed,
             )
     return tuple(edges.values())

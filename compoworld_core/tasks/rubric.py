@@ -92,3 +92,9 @@ def verify(rubric: Rubric, world: World, answer: str | None) -> Verdict:
         criteria=tuple(item.id for item in rubric.criteria),
         passed=tuple(holds(item.condition, evidence) for item in rubric.criteria),
     )
+
+
+def first_failure(rubric: Rubric, world: World, answer: str | None) -> str | None:
+    """Id of the first criterion that does not hold; None where all hold. Cheaper than a verdict."""
+    evidence = EpisodeEvidence(world, answer)
+    return next((item.id for item in rubric.criteria if not holds(item.condition, evidence)), None)
