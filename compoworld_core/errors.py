@@ -7,7 +7,7 @@ thereby whether an orchestrator retries. Anything else that escapes is a bug.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 ErrorCode = Literal[
     "invalid_arguments",
@@ -19,6 +19,9 @@ ErrorCode = Literal[
     "unavailable",
 ]
 
+MAX_MESSAGE: Final = 2000
+"""Characters of a refusal that an agent is shown; arguments that it quotes may be of any length."""
+
 
 class ToolError(Exception):
     """A refusal that is shown to the agent as an error envelope."""
@@ -27,7 +30,7 @@ class ToolError(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-        self.message = message
+        self.message = message if len(message) <= MAX_MESSAGE else f"{message[: MAX_MESSAGE - 1]}…"
 
 
 class InvalidArguments(ToolError):

@@ -56,7 +56,7 @@ def _drawn(schema: TableSchema, has_rows: bool) -> dict[str, object]:
     """Properties to draw: not the id, and no reference to the table itself before it has rows."""
     own = f"id:{schema.entity}"
     return {
-        name: part
+        name: {"type": "null"} if schema.semantics.get(name) == own and not has_rows else part
         for name, part in schema.row.get("properties", {}).items()
-        if name != "id" and (has_rows or schema.semantics.get(name) != own)
+        if name != "id"
     }

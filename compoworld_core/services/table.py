@@ -30,11 +30,12 @@ _ABSENT: Any = object()
 class Base(Generic[R]):
     """Rows that never change, with the indexes and the digest that are computed from them once."""
 
-    __slots__ = ("_digest", "_indexes", "rows")
+    __slots__ = ("_digest", "_indexes", "_places", "rows")
 
     def __init__(self, rows: dict[str, R]) -> None:
         self.rows = rows
         self._indexes: dict[tuple[str, ...], dict[Any, tuple[str, ...]]] = {}
+        self._places: dict[str, int] | None = None
         self._digest: str | None = None
 
     def index(self, fields: tuple[str, ...], type_: RecordType[R]) -> dict[Any, tuple[str, ...]]:
@@ -46,6 +47,12 @@ class Base(Generic[R]):
                 lists.setdefault(_values(record, fields, type_), []).append(key)
             found = self._indexes[fields] = {value: tuple(keys) for value, keys in lists.items()}
         return found
+
+    def places(self) -> dict[str, int]:
+        """Position of each key."""
+        if self._places is None:
+            self._places = {key: place for place, key in enumerate(self.rows)}
+        return self._places
 
     def digest(self, type_: RecordType[R]) -> str:
         """sha256 of the rows' canonical JSON, in order."""
@@ -75,7 +82,10 @@ class JournalEntry(NamedTuple):
 
 
 class Table(Generic[R]):
-    """Rows by key, in the order of their creation. `Table[Ticket]` annotates a field of a `State`."""
+    """Rows by key, in the order of their creation. `Table[Ticket]` annotates a field of a `State`.
+
+    A row that is deleted and then inserted again under its own id is back at its old place.
+    """
 
     __slots__ = ("_base", "_index", "_overlay", "_shared", "_state", "counter", "name", "schema", "type")
 
@@ -118,6 +128,7 @@ class Table(Generic[R]):
         if not overlay:
             yield from base.values()
             return
+        overlay = dict(overlay)  # the loop's body may write
         for key, record in base.items():
             current = overlay.get(key, record)
             if current is not None:
@@ -130,7 +141,7 @@ class Table(Generic[R]):
         base = self._base.rows
         return len(base) + sum((record is not None) - (key in base) for key, record in self._overlay.items())
 
-    def where(self, predicate: Callable[[R], bool] | None = None, **equal: Any) -> tuple[R, ...]:
+    def where(self, predicate: Callable[[R], bool] | None = None, /, **equal: Any) -> tuple[R, ...]:
         """Rows whose fields equal the given values and that pass the predicate, in table order."""
         if equal:
             fields = tuple(equal)
@@ -140,13 +151,13 @@ class Table(Generic[R]):
             rows = list(self)
         return tuple(record for record in rows if predicate is None or predicate(record))
 
-    def first(self, predicate: Callable[[R], bool] | None = None, **equal: Any) -> R | None:
+    def first(self, predicate: Callable[[R], bool] | None = None, /, **equal: Any) -> R | None:
         """The first row that `where` would return, or None."""
         return next(iter(self.where(predicate, **equal)), None)
 
     # Writing
 
-    def insert(self, **fields: Any) -> R:
+    def insert(self, /, **fields: Any) -> R:
         """Add a row; without `id` the table issues the next one.
 
         Raises:
@@ -157,9 +168,7 @@ class Table(Generic[R]):
         """
         counter = self.counter
         if fields.get("id") is None:
-            prefix = self.schema.id_prefix
-            fields["id"] = f"{prefix}_{counter}" if prefix else str(counter)
-            self.counter = counter + 1
+            fields["id"] = self._issue()
         try:
             record = self.type.build(fields)
             key = self.type.field(record, "id")
@@ -172,7 +181,7 @@ class Table(Generic[R]):
         self._put(key, None, record, counter)
         return record
 
-    def update(self, key: str, **fields: Any) -> R:
+    def update(self, key: str, /, **fields: Any) -> R:
         """Replace some fields of a row.
 
         Raises:
@@ -263,6 +272,15 @@ class Table(Generic[R]):
 
     # Inner workings
 
+    def _issue(self) -> str:
+        """The next id, past those that callers chose themselves."""
+        start = f"{self.schema.id_prefix}_" if self.schema.id_prefix else ""
+        while True:
+            issued = f"{start}{self.counter}"
+            self.counter += 1
+            if self.find(issued) is None:
+                return issued
+
     def _put(self, key: str, before: R | None, after: R | None, counter: int) -> None:
         if self._shared:
             self._overlay, self._shared = dict(self._overlay), False
@@ -317,14 +335,15 @@ class Table(Generic[R]):
             for key, record in overlay.items():
                 if record is not None:
                     keys.setdefault(_values(record, fields, self.type), set()).add(key)
-        added = keys.get(value, set())
+        added = keys.get(value)
         found = [key for key in base_keys if key not in overlay]
         if not added:
             return found
-        order = (
-            {key: place for place, key in enumerate((*self._base.rows, *overlay))} if found or len(added) > 1 else {}
-        )
-        return sorted((*found, *added), key=lambda key: order.get(key, 0))
+        if len(added) > 1 or found:
+            places = self._base.places()
+            added_places = {key: len(places) + place for place, key in enumerate(overlay)} if len(added) > 1 else {}
+            return sorted((*found, *added), key=lambda key: places.get(key, added_places.get(key, len(places))))
+        return list(added)
 
 
 def _ids(value: Any) -> tuple[str, ...]:
