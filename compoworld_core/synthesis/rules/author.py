@@ -30,7 +30,9 @@ class RulesAuthor:
             source=write_module(spec, plan, planner.vocabulary) if plan.operations else "",
             implemented=tuple(item.reading.tool.name for item in plan.operations),
             left_out=tuple(
-                LeftOut(tool=tool, candidate_for="world_model" if reason.is_external else "nobody", reason=reason.reason)
+                LeftOut(
+                    tool=tool, candidate_for="world_model" if reason.is_external else "nobody", reason=reason.reason
+                )
                 for tool, reason in plan.unwritable
             ),
             tests=Trials(plan, Examples(spec.name, planner.vocabulary)).tests(),

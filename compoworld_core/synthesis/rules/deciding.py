@@ -66,7 +66,9 @@ def decide(reading: Reading, nouns: Nouns) -> Decision:
     if act == "delete":
         return Decision(reading, "delete", subject, key)
     child = nouns.child_made(reading, reading.noun) or (nouns.child_made(reading, subject) if key else None)
-    if child is not None and (key is None or reading.verb not in ("assign", "renew", "confirm") or len(reading.required) > 1):
+    if child is not None and (
+        key is None or reading.verb not in ("assign", "renew", "confirm") or len(reading.required) > 1
+    ):
         updates_known = act in ("update", "transition") and not _is_listed_only(child, nouns)
         if not updates_known and child != subject and act not in ("update",):
             return Decision(reading, "create", child, None, subject)
@@ -82,7 +84,9 @@ def decide(reading: Reading, nouns: Nouns) -> Decision:
         if not is_about and extra and not key:
             raise Unwritable(f"nothing tells which row of {' '.join(subject)} it is about")
         return Decision(reading, "transition", subject, key)
-    raise Unwritable(f"what {reading.verb or reading.tool.name!r} does cannot be told from stored rows", is_external=True)
+    raise Unwritable(
+        f"what {reading.verb or reading.tool.name!r} does cannot be told from stored rows", is_external=True
+    )
 
 
 def _made(reading: Reading, subject: Words, key: Parameter | None, is_about: bool) -> Decision:

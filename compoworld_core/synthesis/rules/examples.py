@@ -92,7 +92,9 @@ class Examples:
                 row[field.name] = None
         given[entity.table] = GivenRow(table=entity.table, row=row)
 
-    def _value(self, entity: EntityModel, field: EntityField, given: dict[str, GivenRow], above: tuple[str, ...]) -> Any:
+    def _value(
+        self, entity: EntityModel, field: EntityField, given: dict[str, GivenRow], above: tuple[str, ...]
+    ) -> Any:
         if field.reference is not None:
             if field.reference.table not in given:
                 self._add(field.reference, {}, set(), given, above)
@@ -123,7 +125,9 @@ class Examples:
     def reference(self, entity: EntityModel, type_: TypeExpr, *, missing: bool = False) -> Any:
         """The id of an entity's row as an argument, or one that no row has."""
         is_number = (type_.item or type_).kind == "integer"
-        key: Any = (MISSING_NUMBER if missing else 1) if is_number else (f"{entity.name}_0" if missing else self.id_of(entity))
+        key: Any = (
+            (MISSING_NUMBER if missing else 1) if is_number else (f"{entity.name}_0" if missing else self.id_of(entity))
+        )
         return [key] if type_.kind == "list" else key
 
     def filter_argument(self, operation: Operation, item: Filter, row: JsonObject) -> Any:
@@ -167,7 +171,11 @@ class Examples:
 def _bound(value: Any, taken: TypeExpr, kept: TypeExpr, direction: int) -> Any:
     """A bound that the value lies inside of."""
     if kept.kind in ("day", "moment"):
-        moment = datetime.fromisoformat(value) if "T" in value else datetime.combine(date.fromisoformat(value), START.timetz())
+        moment = (
+            datetime.fromisoformat(value)
+            if "T" in value
+            else datetime.combine(date.fromisoformat(value), START.timetz())
+        )
         moment += timedelta(days=direction)
         return moment.date().isoformat() if taken.kind == "day" else moment.isoformat()
     number = Decimal(str(value)) + direction

@@ -9,7 +9,6 @@ from compoworld_core.synthesis.rules.signature import default_of
 from compoworld_core.synthesis.rules.words import ALL_VALUES
 
 
-
 def stored(operation: Operation, item: Parameter, *, is_present: bool = False) -> str:
     """The parameter's value as rows keep it."""
     type_ = operation.types[item.name]
@@ -75,8 +74,8 @@ def _test(operation: Operation, item: Filter, field: EntityField, kept: str) -> 
     is_strict = bool({item.parameter.words[0], item.parameter.words[-1]} & {"after", "before", "above", "below"})
     sign = (">" if item.test == "at_least" else "<") + ("" if is_strict else "=")
     if {field.type.kind, type_.kind} == {"number", "decimal"}:
-        test_kept, test_value = (f"float({test_kept})", test_value) if field.type.kind == "decimal" else (test_kept, f"float({value})")
+        test_kept, test_value = (
+            (f"float({test_kept})", test_value) if field.type.kind == "decimal" else (test_kept, f"float({value})")
+        )
     test = f"{test_kept} {sign} {test_value}"
     return f"({kept} is not None and {test})" if field.is_optional else test
-
-

@@ -27,7 +27,9 @@ from compoworld_core.synthesis.rules.words import (
 _TIMES: frozenset[Kind] = frozenset({"day", "moment"})
 _NUMBERS: frozenset[Kind] = frozenset({"integer", "number", "decimal"})
 _TIME_WORDS = frozenset({"date", "time", "at", "on", "day", "datetime", "timestamp"})
-_NOW = TypeExpr("moment", "Timestamp", "Timestamp", {"type": "string", "format": "date-time", "x-semantic": "timestamp"})
+_NOW = TypeExpr(
+    "moment", "Timestamp", "Timestamp", {"type": "string", "format": "date-time", "x-semantic": "timestamp"}
+)
 
 
 class FieldAdder(Protocol):
@@ -42,7 +44,9 @@ def bind_filters(operation: Operation, modifiers: Sequence[str], planner: FieldA
     """Give each parameter of a listing tool its part."""
     operation.paging = _paging(operation)
     taken = {item.name for item in operation.paging.parameters}
-    operation.newest_first = bool(re.search(r"\b(newest|latest|most recent)( first)?\b", operation.reading.tool.description.lower()))
+    operation.newest_first = bool(
+        re.search(r"\b(newest|latest|most recent)( first)?\b", operation.reading.tool.description.lower())
+    )
     for item in operation.reading.parameters:
         if item.name in taken:
             continue
@@ -124,7 +128,7 @@ def _is_limit(item: Parameter) -> bool:
 def _filter(operation: Operation, item: Parameter, planner: FieldAdder) -> Filter | None:
     entity = operation.entity
     name, type_ = "_".join(item.words), operation.types[item.name]
-    if item == operation.key or operation.references.get(item.name) is entity and item.stem is not None:
+    if item == operation.key or (operation.references.get(item.name) is entity and item.stem is not None):
         if "parent" not in item.words and "root" not in item.words:
             return Filter(item, "key" if type_.kind != "list" else "among", "id")
     if item.name in operation.references:
@@ -141,9 +145,13 @@ def _filter(operation: Operation, item: Parameter, planner: FieldAdder) -> Filte
     hidden = _hiding(entity, item, type_)
     if hidden is not None:
         return hidden
-    if name in SORT_NAMES | ORDER_NAMES | CONTROL_NAMES | CURSOR_NAMES or (name in LIMIT_NAMES and type_.kind != "text"):
+    if name in SORT_NAMES | ORDER_NAMES | CONTROL_NAMES | CURSOR_NAMES or (
+        name in LIMIT_NAMES and type_.kind != "text"
+    ):
         return None
-    if type_.kind in ("json", "part") or (type_.kind == "list" and type_.item is not None and type_.item.kind == "part"):
+    if type_.kind in ("json", "part") or (
+        type_.kind == "list" and type_.item is not None and type_.item.kind == "part"
+    ):
         return None
     if item.words[:1] in (("include",), ("with",), ("show",), ("return",), ("exclude",)) and type_.kind == "boolean":
         return None
@@ -213,7 +221,11 @@ def _range_filter(entity: EntityModel, item: Parameter, type_: TypeExpr) -> Filt
     test = "at_least" if is_lower else "at_most"
     kinds = _TIMES if type_.kind in _TIMES else _NUMBERS
     base = [word for word in words if word not in LOWER_WORDS | UPPER_WORDS | _TIME_WORDS | {"starts", "ends"}]
-    candidates = [field for field in entity.fields.values() if field.type.kind in kinds and not field.type.values and " | " not in field.type.kept]
+    candidates = [
+        field
+        for field in entity.fields.values()
+        if field.type.kind in kinds and not field.type.values and " | " not in field.type.kept
+    ]
     exact = entity.fields.get(item.field)
     if exact in candidates:
         return Filter(item, test, item.field)  # type: ignore[arg-type]

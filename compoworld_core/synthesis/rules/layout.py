@@ -40,7 +40,10 @@ def comprehension(lead: str, row: str, source: str, tests: Sequence[Sequence[str
     if len(f"{pad}    if {joined}") <= WIDTH:
         lines.append(f"{pad}    if {joined}")
     elif len(tests) == 1 and len(tests[0]) > 1:
-        lines += [f"{pad}    if {tests[0][0]}", *(part for text in tests[0][1:] for part in _choice(f"or {text}", indent + 4))]
+        lines += [
+            f"{pad}    if {tests[0][0]}",
+            *(part for text in tests[0][1:] for part in _choice(f"or {text}", indent + 4)),
+        ]
     else:
         for at, choices in enumerate(tests):
             lines += condition("and" if at else "if", choices, indent + 4)

@@ -39,7 +39,9 @@ class MethodWriter:
         parts = ["self"]
         for item in ordered(operation):
             default = default_of(item, operation)
-            parts.append(f"{item.name}: {annotation(item, operation)}" + (f" = {default}" if default is not None else ""))
+            parts.append(
+                f"{item.name}: {annotation(item, operation)}" + (f" = {default}" if default is not None else "")
+            )
         return bracketed(f"def {name}(", parts, f") -> {_result(operation)}:", 4)
 
     # Reading
@@ -55,8 +57,11 @@ class MethodWriter:
         lines, rows = self._rows(operation)
         paging = operation.paging
         if not paging.parameters:
-            return [*lines, f"        return {rows if rows.startswith('tuple(') or '.where(' in rows else f'tuple({rows})'}"]
-        if lines and rows == "rows" or rows.startswith("self."):
+            return [
+                *lines,
+                f"        return {rows if rows.startswith('tuple(') or '.where(' in rows else f'tuple({rows})'}",
+            ]
+        if (lines and rows == "rows") or rows.startswith("self."):
             rows = rows if ".where(" in rows or rows == "rows" else f"tuple({rows})"
         limit = paging.limit.name if paging.limit else "20"
         if paging.cursor is not None:
@@ -121,7 +126,9 @@ class MethodWriter:
             rows = "rows"
         sort = _sort_key(operation, row)
         if sort:
-            lines.append(f"        rows = sorted({rows}, key=lambda {row}: {sort}{', reverse=True' if operation.newest_first else ''})")
+            lines.append(
+                f"        rows = sorted({rows}, key=lambda {row}: {sort}{', reverse=True' if operation.newest_first else ''})"
+            )
             rows = "rows"
         elif operation.newest_first:
             rows = f"{rows}[::-1]" if rows != table else f"tuple({rows})[::-1]"
@@ -230,7 +237,10 @@ class MethodWriter:
             test = f"{row}.{field}" if value else f"not {row}.{field}"
             word = field.removeprefix("is_").replace("_", " ")
             said = f"is already {word}" if value else f"is not {word}"
-            return [f"        if {test}:", f'            raise FailedPrecondition(f"{entity.label} {{{row}.id}} {said}")']
+            return [
+                f"        if {test}:",
+                f'            raise FailedPrecondition(f"{entity.label} {{{row}.id}} {said}")',
+            ]
         status = f"{row}.{entity.status}"
         chosen = next((item.parameter for item in operation.settings if item.field == entity.status), None)
         if operation.kind == "update" and chosen is not None and chosen.is_required:
@@ -243,7 +253,11 @@ class MethodWriter:
             return []
         for item in operation.settings:
             if operation.references.get(item.parameter.name) is parent and item.parameter.is_required:
-                row = parent.noun[-1] if parent.noun[-1] not in {part.name for part in operation.reading.parameters} else "row"
+                row = (
+                    parent.noun[-1]
+                    if parent.noun[-1] not in {part.name for part in operation.reading.parameters}
+                    else "row"
+                )
                 key = stored(operation, item.parameter)
                 return [f"        {row} = self.state.{parent.table}.get({key})", *_state_checks(operation, parent, row)]
         return []
@@ -253,7 +267,9 @@ def _state_checks(operation: Operation, entity: EntityModel, row: str) -> list[s
     status, label = f"{row}.{entity.status}", entity.label
     if operation.requires:
         wanted = operation.requires
-        test = f"!= {quoted(wanted[0])}" if len(wanted) == 1 else f"not in ({', '.join(quoted(item) for item in wanted)})"
+        test = (
+            f"!= {quoted(wanted[0])}" if len(wanted) == 1 else f"not in ({', '.join(quoted(item) for item in wanted)})"
+        )
         said = " or ".join(wanted)
         return _refusal(f"{status} {test}", f"{label} {{{row}.id}} is {{{status}}}, not {said}")
     refused = [*([operation.target] if operation.target else []), *operation.forbids]

@@ -77,7 +77,10 @@ def _used_names(lines: list[str], vocabulary: Vocabulary) -> set[str]:
     while True:
         more = {word for name in used & set(vocabulary.aliases) for word in _words(vocabulary.aliases[name])}
         more |= {
-            word for name in used & set(vocabulary.parts) for item in vocabulary.parts[name] for word in _words(item.type.kept)
+            word
+            for name in used & set(vocabulary.parts)
+            for item in vocabulary.parts[name]
+            for word in _words(item.type.kept)
         }
         if more <= used:
             return used
@@ -132,7 +135,8 @@ def _part(name: str, fields: tuple[PartField, ...]) -> list[str]:
     lines = [f"class {name}(Entity):", f'    """{_a(_spaced(name)).capitalize()}."""', ""]
     for item in fields:
         null = " | None" if item.type.is_nullable or not item.is_required else ""
-        lines.append(f"    {item.name}: {item.type.kept}{null}" + ("" if item.is_required else " = None"))
+        text = item.type.taken if item.type.kind == "list" and item.is_required else item.type.kept
+        lines.append(f"    {item.name}: {text}{null}" + ("" if item.is_required else " = None"))
     return lines
 
 
@@ -180,5 +184,3 @@ def _spaced(name: str) -> str:
 
 def _a(label: str) -> str:
     return f"{'an' if label[:1] in 'aeiou' else 'a'} {label}"
-
-

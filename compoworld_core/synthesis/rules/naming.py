@@ -18,9 +18,16 @@ from compoworld_core.synthesis.rules.words import plural
 
 CLASS_NAMES_IN_USE: Final = frozenset(sdk.__all__) | frozenset(typing.__all__) | frozenset(dir(builtins))
 _TAKEN_FIELDS: Final = frozenset(dir(Entity)) | RESERVED | frozenset({"now", "today"})
-_BUILTIN_NAMES: Final = frozenset(name for name in dir(builtins) if name.islower()) - {"id", "type", "property", "license"}
+_BUILTIN_NAMES: Final = frozenset(name for name in dir(builtins) if name.islower()) - {
+    "id",
+    "type",
+    "property",
+    "license",
+}
 _TAKEN_TABLES: Final = frozenset(dir(State)) | RESERVED | {"tables", "journal", "writes"}
-_TAKEN_METHODS: Final = frozenset(dir(Service)) | RESERVED | {"state", "context", "domain", "name", "tools", "state_class"}
+_TAKEN_METHODS: Final = (
+    frozenset(dir(Service)) | RESERVED | {"state", "context", "domain", "name", "tools", "state_class"}
+)
 
 
 def snake(text: str) -> str:
@@ -42,7 +49,7 @@ def _safe(name: str, taken: frozenset[str], fallback: str) -> str:
     name = re.sub(r"[^a-z0-9_]", "", name).strip("_") or fallback
     if name[0].isdigit():
         name = f"n_{name}"
-    is_taken = name in taken or keyword.iskeyword(name) or keyword.issoftkeyword(name) and name != "type"
+    is_taken = name in taken or keyword.iskeyword(name) or (keyword.issoftkeyword(name) and name != "type")
     return f"{name}_" if is_taken else name
 
 

@@ -82,13 +82,16 @@ class Nouns:
         longer = [other for other in self.entities if other[-len(noun) :] == noun]
         if len(longer) == 1:
             return longer[0]
-        initials = [other for other in self.entities if len(other) > 1 and "".join(word[0] for word in other) == noun[-1]]
+        initials = [
+            other for other in self.entities if len(other) > 1 and "".join(word[0] for word in other) == noun[-1]
+        ]
         return initials[0] if len(noun) == 1 and initials else None
 
     def referred(self, parameter: Parameter) -> Words | None:
         """The entity whose id a parameter carries."""
         if parameter.stem is None:
-            return self.resolve(parameter.words) if parameter.words in self.entities else None
+            is_known = bool(self.support.get(parameter.words, set()) & _MAKING_ACTS)
+            return parameter.words if is_known and parameter.words in self.entities else None
         return self.resolve(parameter.stem) if parameter.stem else None
 
     def is_key(self, parameter: Parameter, entity: Words) -> bool:

@@ -7,12 +7,21 @@ only then are the parameters of reading tools matched with the fields that there
 from __future__ import annotations
 
 from collections.abc import Iterable
+
 from compoworld_core.specs.model import JsonObject, ServiceSpec
 from compoworld_core.specs.semantics import infer_semantic
 from compoworld_core.synthesis.rules import states
 from compoworld_core.synthesis.rules.deciding import Decision, decide
 from compoworld_core.synthesis.rules.filters import bind_filters
-from compoworld_core.synthesis.rules.model import EntityField, EntityModel, Filter, Operation, ServicePlan, Setting, Unwritable
+from compoworld_core.synthesis.rules.model import (
+    EntityField,
+    EntityModel,
+    Filter,
+    Operation,
+    ServicePlan,
+    Setting,
+    Unwritable,
+)
 from compoworld_core.synthesis.rules.naming import CLASS_NAMES_IN_USE, class_name, quoted
 from compoworld_core.synthesis.rules.nouns import Nouns, Words
 from compoworld_core.synthesis.rules.reading import Parameter, read_service
@@ -50,6 +59,7 @@ class Planner:
         used |= {id(entity) for item in operations for entity in item.references.values()}
         entities = [entity for entity in self.entities.values() if id(entity) in used]
         for entity in entities:
+            _break_cycles(entity)
             self._complete(entity, operations)
         order = {reading.tool.name: at for at, reading in enumerate(self.readings)}
         operations.sort(key=lambda item: order[item.reading.tool.name])
@@ -81,7 +91,7 @@ class Planner:
             return self.entities[decision.parent] if item.words[-1:] in (("id",), ("uuid",)) else None
         noun = self.nouns.referred(item)
         entity = self.entities.get(noun) if noun is not None else None
-        if entity is None or entity.natural and entity.natural[0] == item.field:
+        if entity is None or (entity.natural and entity.natural[0] == item.field):
             return None
         word = _meaning(item.wire, item.schema, entity.name)
         is_id = word is None or word.startswith("id:")
@@ -157,14 +167,20 @@ class Planner:
         if operation.key is not None and operation.key.schema.get("type") == "array":
             raise Unwritable(f"it adds several rows of {operation.entity.label} at once")
         for item in operation.reading.parameters:
-            if item == operation.key or (not item.is_required and item.field in CONTROL_NAMES and item.field != "language"):
+            if item == operation.key or (
+                not item.is_required and item.field in CONTROL_NAMES and item.field != "language"
+            ):
                 continue
             operation.settings.append(Setting(item, self.add_field(operation, item, is_given=item.is_required)))
 
     def _find_parent(self, operation: Operation) -> None:
         """The one entity that a new row belongs to."""
         if operation.parent is None:
-            places = {id(found): found for item in operation.reading.required if (found := operation.references.get(item.name))}
+            places = {
+                id(found): found
+                for item in operation.reading.required
+                if (found := operation.references.get(item.name))
+            }
             others = [found for found in places.values() if found is not operation.entity]
             operation.parent = others[0] if len(others) == 1 else None
 
@@ -179,7 +195,12 @@ class Planner:
         for item in operation.reading.required:
             if item == key:
                 continue
-            is_natural = item.field in entity.natural or item.words[-1:] in (("name",), ("email",), ("path",), ("slug",))
+            is_natural = item.field in entity.natural or item.words[-1:] in (
+                ("name",),
+                ("email",),
+                ("path",),
+                ("slug",),
+            )
             is_place = item.name in operation.references and operation.references[item.name] is not entity
             if is_pure or (item.field in entity.scopes) or (key is None and (is_natural or is_place)):
                 operation.match.append(Setting(item, self.add_field(operation, item, is_given=True)))
@@ -266,7 +287,9 @@ class Planner:
             more = [
                 item.entity
                 for item in operations
-                if item.entity not in known and item.kind == "list" and all(_is_knowable(item, part, known) for part in item.filters)
+                if item.entity not in known
+                and item.kind == "list"
+                and all(_is_knowable(item, part, known) for part in item.filters)
             ]
             more += [
                 field.reference
@@ -364,6 +387,21 @@ def _referred_first(entities: list[EntityModel]) -> list[EntityModel]:
         todo.remove(ready)
         done.append(ready)
     return done
+
+
+def _break_cycles(entity: EntityModel) -> None:
+    """A row that needs a row that needs the first could never be the first of its table."""
+    for field in entity.fields.values():
+        if field.is_given and field.reference is not None and _needs(field.reference, entity, set()):
+            field.is_given = False
+
+
+def _needs(entity: EntityModel, other: EntityModel, seen: set[int]) -> bool:
+    if entity is other:
+        return True
+    seen.add(id(entity))
+    given = [field.reference for field in entity.fields.values() if field.is_given and field.reference is not None]
+    return any(id(item) not in seen and _needs(item, other, seen) for item in given)
 
 
 def _is_knowable(operation: Operation, item: Filter, known: list[EntityModel]) -> bool:

@@ -22,7 +22,7 @@ def annotation(item: Parameter, operation: Operation) -> str:
     type_ = operation.types[item.name]
     paging = operation.paging
     if item == paging.limit:
-        text = f"Annotated[int, Field({', '.join(_limit_bounds(item))}), Semantic(\"limit\")]"
+        text = f'Annotated[int, Field({", ".join(_limit_bounds(item))}), Semantic("limit")]'
     elif item == paging.cursor:
         text = "Cursor"
     elif item == paging.offset:
@@ -60,7 +60,9 @@ def default_of(item: Parameter, operation: Operation) -> str | None:
         is_list = type_.kind == "list" and operation.kind == "create" and not type_.taken.startswith("Annotated")
         return "()" if is_list else "None"
     if type_.kind == "list":
-        return "()" if value == [] and not type_.taken.startswith("Annotated") and operation.kind == "create" else "None"
+        return (
+            "()" if value == [] and not type_.taken.startswith("Annotated") and operation.kind == "create" else "None"
+        )
     if not _is_legal(item):
         return "None"
     if type_.values:

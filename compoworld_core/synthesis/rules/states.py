@@ -15,7 +15,19 @@ _BEGINNINGS: Sequence[tuple[str, frozenset[str]]] = (
     ("planned", frozenset({"started"})),
     ("active", frozenset()),
 )
-_START_WORDS = ("new", "open", "todo", "to_do", "backlog", "draft", "pending", "proposed", "requested", "planned", "created")
+_START_WORDS = (
+    "new",
+    "open",
+    "todo",
+    "to_do",
+    "backlog",
+    "draft",
+    "pending",
+    "proposed",
+    "requested",
+    "planned",
+    "created",
+)
 
 
 def state_for(verb: str, known: Sequence[str]) -> str:

@@ -60,7 +60,11 @@ class Trials:
         needed: JsonObject = {entity.status: operation.state} if operation.state and entity.status else {}
         for item in operation.filters:
             default = default_of(item.parameter, operation)
-            if item.test == "equal" and default not in (None, "None", "False", *(quoted(value) for value in ALL_VALUES)) and item.field not in wanted:
+            if (
+                item.test == "equal"
+                and default not in (None, "None", "False", *(quoted(value) for value in ALL_VALUES))
+                and item.field not in wanted
+            ):
                 needed[item.field] = item.parameter.default
             if item.test == "hides":
                 needed[item.field] = next((state for state in entity.states if state != item.value), None)
@@ -234,13 +238,18 @@ class Trials:
         found = (
             item
             for item in self._plan.operations
-            if item.kind == "get" and item.entity is entity and item.key is not None and item.reading.required == (item.key,)
+            if item.kind == "get"
+            and item.entity is entity
+            and item.key is not None
+            and item.reading.required == (item.key,)
         )
         return next(found, None)
 
 
 def _step(operation: Operation, arguments: JsonObject, equals: JsonObject, error: ErrorCode | None = None) -> Step:
-    return Step(tool=operation.reading.tool.name, arguments=dict(arguments), expect=Expectation(error=error, equals=equals))
+    return Step(
+        tool=operation.reading.tool.name, arguments=dict(arguments), expect=Expectation(error=error, equals=equals)
+    )
 
 
 def _test(operation: Operation, kind: Any, given: list[GivenRow], *steps: Step, name: str = "") -> SelfTest:

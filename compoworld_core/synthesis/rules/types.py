@@ -74,7 +74,9 @@ class TypeExpr:
     @property
     def is_textual(self) -> bool:
         """Whether a search for words can look into it."""
-        return self.kind == "text" and not self.values and "|" not in self.kept and not (self.word or "").startswith("id:")
+        return (
+            self.kind == "text" and not self.values and "|" not in self.kept and not (self.word or "").startswith("id:")
+        )
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,9 @@ class TypeWriter:
                 return self._object(name, schema, definitions, owner, depth)
         kinds = _scalar_types(schema, definitions)
         if kinds:
-            text = " | ".join({"string": "str", "integer": "int", "number": "float", "boolean": "bool"}[kind] for kind in kinds)
+            text = " | ".join(
+                {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}[kind] for kind in kinds
+            )
             return TypeExpr("json", text, "Text", _text_schema())
         return TypeExpr("json", "Any", "Text", _text_schema())
 
@@ -204,7 +208,9 @@ class TypeWriter:
     def _list(self, name: str, schema: JsonObject, definitions: JsonObject, owner: str, depth: int) -> TypeExpr:
         items = schema.get("items")
         item = self.type_of(name, items if isinstance(items, dict) else {}, definitions, owner, depth + 1)
-        bounds = {key: schema[key] for key in ("minItems", "maxItems") if isinstance(schema.get(key), int) and schema[key]}
+        bounds = {
+            key: schema[key] for key in ("minItems", "maxItems") if isinstance(schema.get(key), int) and schema[key]
+        }
         if item.kind == "json":
             taken = f"tuple[{item.taken}, ...]"
             return TypeExpr("json", taken, "Text", _text_schema())
@@ -217,7 +223,12 @@ class TypeWriter:
     def _object(self, name: str, schema: JsonObject, definitions: JsonObject, owner: str, depth: int) -> TypeExpr:
         free_form = TypeExpr("json", "dict[str, Any]", "Text", _text_schema())
         properties = schema.get("properties")
-        if not isinstance(properties, dict) or not properties or depth >= _MAX_DEPTH or len(properties) > _MAX_PART_FIELDS:
+        if (
+            not isinstance(properties, dict)
+            or not properties
+            or depth >= _MAX_DEPTH
+            or len(properties) > _MAX_PART_FIELDS
+        ):
             return free_form
         if isinstance(schema.get("additionalProperties"), dict) or any(field_name(key) != key for key in properties):
             return free_form
@@ -265,7 +276,12 @@ def _number_limits(schema: Mapping[str, Any], as_type: type[int] | type[float]) 
     limits, kept = [], {}
     for key, name in (("minimum", "ge"), ("exclusiveMinimum", "gt"), ("maximum", "le"), ("exclusiveMaximum", "lt")):
         bound = schema.get(key)
-        if isinstance(bound, int | float) and not isinstance(bound, bool) and math.isfinite(bound) and abs(bound) < 1e15:
+        if (
+            isinstance(bound, int | float)
+            and not isinstance(bound, bool)
+            and math.isfinite(bound)
+            and abs(bound) < 1e15
+        ):
             if as_type is int:
                 bound = math.ceil(bound) if name in ("ge", "lt") else math.floor(bound)
             limits.append(f"{name}={int(bound) if float(bound).is_integer() else bound}")
@@ -304,7 +320,9 @@ def _resolved(schema: Any, definitions: JsonObject, depth: int = 8) -> JsonObjec
         target = definitions.get(reference.rsplit("/", 1)[-1])
         return _resolved(target, definitions, depth - 1) if isinstance(target, dict) else {}
     if isinstance(schema.get("allOf"), list) and len(schema["allOf"]) == 1 and "type" not in schema and depth:
-        return _resolved({**schema["allOf"][0], **{k: v for k, v in schema.items() if k != "allOf"}}, definitions, depth - 1)
+        return _resolved(
+            {**schema["allOf"][0], **{k: v for k, v in schema.items() if k != "allOf"}}, definitions, depth - 1
+        )
     return schema
 
 

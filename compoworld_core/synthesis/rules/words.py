@@ -44,8 +44,22 @@ _IRREGULAR_SINGULARS: Final = {
     "phases": "phase",
     "invoices": "invoice",
 }
-_SINGULAR_ENDINGS: Final = ("ss", "us", "is", "news", "status", "analytics", "minutes", "stats", "logistics", "series", "sms")
-_UNCOUNTED: Final = _words("data metadata media info information history stock feedback content weather traffic software")
+_SINGULAR_ENDINGS: Final = (
+    "ss",
+    "us",
+    "is",
+    "news",
+    "status",
+    "analytics",
+    "minutes",
+    "stats",
+    "logistics",
+    "series",
+    "sms",
+)
+_UNCOUNTED: Final = _words(
+    "data metadata media info information history stock feedback content weather traffic software"
+)
 
 
 def singular(word: str) -> str:
@@ -158,10 +172,14 @@ STATUS_SYNONYMS: Final[tuple[frozenset[str], ...]] = (
 )
 """Names of one state; where a service's own list has one of them, that one is meant."""
 
-EDIT_SCRIPTS: Final = _words("edits edit operations ops patch patches diff changes actions old_string old_str new_string find_text transform")
+EDIT_SCRIPTS: Final = _words(
+    "edits edit operations ops patch patches diff changes actions old_string old_str new_string find_text transform"
+)
 """Parameters that say how to compute a new value from the old one."""
 
-FINAL_STATES: Final = _words("cancelled canceled deleted terminated retired void voided rejected denied declined withdrawn")
+FINAL_STATES: Final = _words(
+    "cancelled canceled deleted terminated retired void voided rejected denied declined withdrawn"
+)
 
 VERB_NOUNS: Final[dict[str, str]] = {
     "comment": "comment",
@@ -208,7 +226,9 @@ VERB_NOUNS: Final[dict[str, str]] = {
 }
 """What there is after the verb has been done to something: `rate_vendor` makes a rating of a vendor."""
 
-OWN_CHILD_VERBS: Final = _words("comment rate reply note review vote react message run execute book reserve remind donate")
+OWN_CHILD_VERBS: Final = _words(
+    "comment rate reply note review vote react message run execute book reserve remind donate"
+)
 """Verbs that make something of their own even where no other tool speaks of it."""
 
 EXTERNAL_VERBS: Final = _words(
@@ -243,7 +263,9 @@ GENERIC_IDS: Final = _words("id ids uuid guid identifier key slug")
 """Names that mean the id of whatever the tool is about."""
 ACTION_NAMES: Final = _words("action operation method command op")
 """Parameters that make several tools of one."""
-CREDENTIALS: Final = _words("token apikey api_key access_token auth_token secret password credentials bearer authorization")
+CREDENTIALS: Final = _words(
+    "token apikey api_key access_token auth_token secret password credentials bearer authorization"
+)
 
 ALL_VALUES: Final = ("all", "any", "*")
 """Values of a filter that ask for everything."""
@@ -258,8 +280,12 @@ CURSOR_NAMES: Final = _words(
 )
 OFFSET_NAMES: Final = _words("offset skip start start_at start_index from_index startat startindex starting_index")
 PAGE_NAMES: Final = _words("page page_number pagenumber page_no page_num page_index current_page")
-SORT_NAMES: Final = _words("sort sort_by sortby order_by orderby ordering sort_field sort_key sorted_by order sort_column")
-ORDER_NAMES: Final = _words("order sort_order sortorder sort_direction order_direction direction sort_dir sort_reverse descending desc reverse ascending")
+SORT_NAMES: Final = _words(
+    "sort sort_by sortby order_by orderby ordering sort_field sort_key sorted_by order sort_column"
+)
+ORDER_NAMES: Final = _words(
+    "order sort_order sortorder sort_direction order_direction direction sort_dir sort_reverse descending desc reverse ascending"
+)
 QUERY_NAMES: Final = _words(
     "query q search search_query search_term searchterm term keyword keywords text search_text phrase filter_text pattern contains"
     " name_contains title_contains message_contains search_string terms words needle question topic_query name_filter"
@@ -272,11 +298,17 @@ CONTROL_NAMES: Final = _words(
 )
 """Optional parameters that choose how an answer is shown or a call is made, not what is in it."""
 
-LOWER_WORDS: Final = _words("after since from start min minimum greater_than gte gt above at_least begin starting newer_than")
-UPPER_WORDS: Final = _words("before until to end max maximum less_than lte lt below at_most due_by up_to older_than till by")
+LOWER_WORDS: Final = _words(
+    "after since from start min minimum greater_than gte gt above at_least begin starting newer_than"
+)
+UPPER_WORDS: Final = _words(
+    "before until to end max maximum less_than lte lt below at_most due_by up_to older_than till by"
+)
 STATUS_NAMES: Final = ("status", "state", "stage", "phase", "lifecycle_state")
 OBJECT_STOPS: Final = _words("by for from in of to with using via at on and or per as into about within between")
-OBJECT_FILLERS: Final = _words("my all the new current a an available multiple single specific existing latest recent user_s one bulk many batch")
+OBJECT_FILLERS: Final = _words(
+    "my all the new current a an available multiple single specific existing latest recent user_s one bulk many batch"
+)
 VAGUE_ADJECTIVES: Final = _words(
     "low free available popular trending overdue top similar related recommended best compatible nearby suggested cheap featured"
 )
