@@ -1,0 +1,131 @@
+// A walk as a picture: one lane per service, a dot per call, a pill per visit, an arrow per value that travels.
+const LANES = 8;
+const laneClass = (picture, service) => {
+  const place = picture.lanes.indexOf(service);
+  return place < 0 ? "" : `lane-${place % LANES}`;
+};
+
+function drawWalk(picture) {
+  const dots = picture.visits.flatMap((visit) => visit.dots.map((dot) => ({ ...dot, service: visit.service })));
+  if (!dots.length) return null;
+  const lanes = [...picture.lanes];
+  const told = picture.arrows.some((arrow) => arrow.target === "answer");
+  if (told) lanes.push("answer");
+  const left = Math.min(190, Math.max(90, ...lanes.map((name) => 7.4 * name.length + 26)));
+  const dx = Math.min(74, Math.max(picture.arrows.length ? 50 : 30, 900 / (dots.length + 1)));
+  const dy = picture.arrows.length ? 62 : 40;
+  const top = picture.arrows.length ? 46 : 26;
+  const width = left + dx * (dots.length + (told ? 1 : 0)) + 24;
+  const height = top + dy * (lanes.length - 1) + 34;
+  const y = (service) => top + dy * lanes.indexOf(service);
+  const at = new Map(dots.map((dot, place) => [dot.id, { x: left + dx * (place + 0.5), y: y(dot.service), service: dot.service }]));
+  if (told) at.set("answer", { x: left + dx * (dots.length + 0.5), y: y("answer"), service: "" });
+
+  const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `A walk over ${picture.lanes.length} services in ${picture.visits.length} visits` });
+  lanes.forEach((name) => {
+    root.append(svg("line", { class: "rail", x1: left - 6, x2: width - 8, y1: y(name), y2: y(name) }));
+    const shown = name.length > 22 ? `${name.slice(0, 21)}…` : name;
+    root.append(svg("text", { class: `lane-name ${laneClass(picture, name)}`, x: 2, y: y(name) + 4 }, svg("title", null, name), shown));
+  });
+  root.append(...route(picture, at), ...dotMarks(picture, at));
+  const boxes = [...at.values()].map((point) => [point.x - 8, point.y - 9, point.x + 8, point.y + 9]);
+  const arrows = picture.arrows.filter((arrow) => at.has(arrow.source) && at.has(arrow.target));
+  const drawn = arrows.map((arrow) => drawArrow(arrow, at, picture, boxes, width, dy));
+  root.append(...drawn);
+  const focus = (wanted) => {
+    root.classList.toggle("focus", wanted !== null);
+    drawn.forEach((node, place) => {
+      node.classList.toggle("hot", wanted !== null && wanted(arrows[place], place));
+      if (node.classList.contains("hot")) root.append(node);
+    });
+  };
+  drawn.forEach((node, place) => hover(node, focus, (_, other) => other === place));
+  root.querySelectorAll("[data-step]").forEach((node) => {
+    hover(node, focus, (arrow) => arrow.source === node.dataset.step || arrow.target === node.dataset.step);
+  });
+  return { node: el("div", { class: "walk" }, root), arrows, focus };
+}
+
+function hover(node, focus, wanted) {
+  node.addEventListener("pointerenter", () => focus(wanted));
+  node.addEventListener("pointerleave", () => focus(null));
+}
+
+function route(picture, at) {
+  const nodes = [];
+  picture.visits.forEach((visit, order) => {
+    const first = at.get(visit.dots[0].id);
+    const last = at.get(visit.dots[visit.dots.length - 1].id);
+    const lane = laneClass(picture, visit.service);
+    nodes.push(svg("rect", { class: `visit ${lane}`, x: first.x - 14, y: first.y - 14, width: last.x - first.x + 28, height: 28, rx: 14 }, svg("title", null, `visit ${order + 1}: ${visit.service}`)));
+    const next = picture.visits[order + 1];
+    if (!next) return;
+    const to = at.get(next.dots[0].id);
+    const middle = (last.x + to.x) / 2;
+    nodes.unshift(svg("path", { class: "route", d: `M${last.x} ${last.y} C${middle} ${last.y} ${middle} ${to.y} ${to.x} ${to.y}` }));
+  });
+  return nodes;
+}
+
+function dotMarks(picture, at) {
+  const nodes = picture.visits.flatMap((visit) =>
+    visit.dots.map((dot) => {
+      const point = at.get(dot.id);
+      const kind = `${dot.is_write ? "write" : "read"}${dot.failed ? " failed" : ""}`;
+      return svg("g", { "data-step": dot.id, class: laneClass(picture, visit.service) },
+        svg("title", null, `${dot.id}: ${visit.service}.${dot.tool}${dot.is_write ? " (writes)" : ""}${dot.failed ? " — refused" : ""}`),
+        svg("circle", { class: `dot ${kind}`, cx: point.x, cy: point.y, r: 6 }),
+        svg("text", { class: "dot-id", x: point.x, y: point.y + 25 }, dot.id));
+    }));
+  const answer = at.get("answer");
+  if (answer) nodes.push(svg("g", { "data-step": "answer" }, svg("rect", { class: "dot", x: answer.x - 7, y: answer.y - 6, width: 14, height: 12, rx: 3 })));
+  return nodes;
+}
+
+function drawArrow(arrow, at, picture, boxes, width, dy) {
+  const a = at.get(arrow.source);
+  const b = at.get(arrow.target);
+  const reach = b.x - a.x;
+  const lift = Math.min(dy * 0.62, 16 + Math.abs(reach) * 0.12);
+  const bend = Math.max(18, Math.min(Math.abs(reach) * 0.45, 130));
+  const controls = a.y === b.y
+    ? [{ x: a.x + reach * 0.2, y: a.y - lift * 1.3 }, { x: b.x - reach * 0.2, y: b.y - lift * 1.3 }]
+    : [{ x: a.x + bend, y: a.y }, { x: b.x - bend * 0.55, y: b.y + Math.sign(a.y - b.y) * dy * 0.55 }];
+  const curve = [a, ...controls, b];
+  const tip = point(curve, 0.5 + 0.5 * (1 - 9 / Math.max(30, Math.hypot(reach, b.y - a.y))));
+  const angle = Math.atan2(b.y - tip.y, b.x - tip.x);
+  const end = { x: b.x - 8 * Math.cos(angle), y: b.y - 8 * Math.sin(angle) };
+  const d = `M${r(a.x)} ${r(a.y)} C${r(controls[0].x)} ${r(controls[0].y)} ${r(controls[1].x)} ${r(controls[1].y)} ${r(end.x)} ${r(end.y)}`;
+  const wing = (turn) => `${r(end.x - 7 * Math.cos(angle + turn))} ${r(end.y - 7 * Math.sin(angle + turn))}`;
+  const place = labelPlace(curve, arrow.label, boxes, width);
+  const group = svg("g", { class: `arrow ${laneClass(picture, a.service)}${place.crowded ? " crowded" : ""}` });
+  group.append(svg("title", null, `${arrow.label}: ${arrow.source} → ${arrow.target}; without it ${arrow.criterion} fails`));
+  group.append(svg("path", { d }), svg("path", { class: "reach", d }));
+  group.append(svg("path", { class: "head", d: `M${r(end.x)} ${r(end.y)} L${wing(0.42)} L${wing(-0.42)} Z` }));
+  group.append(svg("text", { x: r(place.x), y: r(place.y) }, arrow.label));
+  return group;
+}
+
+const r = (value) => Math.round(value * 10) / 10;
+
+function point([a, b, c, d], t) {
+  const u = 1 - t;
+  const mix = (axis) => u * u * u * a[axis] + 3 * u * u * t * b[axis] + 3 * u * t * t * c[axis] + t * t * t * d[axis];
+  return { x: mix("x"), y: mix("y") };
+}
+
+// The first of some places along the curve where the label covers nothing; otherwise it shows only when pointed at.
+function labelPlace(curve, label, boxes, width) {
+  const half = Math.min(label.length, 40) * 2.95 + 3;
+  for (const t of [0.5, 0.38, 0.62, 0.28, 0.72]) {
+    const { x, y } = point(curve, t);
+    const box = [x - half, y - 11, x + half, y + 3];
+    const free = boxes.every((other) => box[2] < other[0] || box[0] > other[2] || box[3] < other[1] || box[1] > other[3]);
+    if (free && box[0] > 0 && box[2] < width) {
+      boxes.push(box);
+      return { x, y: y - 1, crowded: false };
+    }
+  }
+  const middle = point(curve, 0.5);
+  return { x: Math.min(Math.max(middle.x, half), width - half), y: middle.y - 1, crowded: true };
+}
