@@ -15,14 +15,13 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Any, Final, Self
 
 import jsonschema_rs
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from compoworld_core.errors import (
-    ErrorCode,
     InvalidArguments,
     LimitExceeded,
     NotFound,
@@ -32,8 +31,9 @@ from compoworld_core.errors import (
 from compoworld_core.services import seeding
 from compoworld_core.services.backend import Outcome, ToolBackend, broken
 from compoworld_core.services.context import Context
-from compoworld_core.services.envelope import Envelope, failure, success
+from compoworld_core.services.envelope import failure
 from compoworld_core.services.host.confinement import Limits
+from compoworld_core.services.host.reply import CodeRefused, HostFault, Refusal, Rewritten, Success, Write, parse_call
 from compoworld_core.services.host.transport import DEFAULT_HANDLERS, Guest, GuestFailure
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.services.record import describe_validation_error
@@ -48,87 +48,9 @@ LOAD_S: Final = 10.0
 """Wall time for defining a service, and what a call that brings base rows may take longer."""
 
 MAX_ARGUMENT_BYTES: Final = 1024 * 1024
-MAX_ENVELOPE_BYTES: Final = 2 * 1024 * 1024
 
-_MAX_MESSAGE_CHARS: Final = 20_000
-_MAX_PROBLEMS: Final = 50
-_MAX_PROBLEM_CHARS: Final = 1000
 _ATTEMPTS: Final = 5
 """Requests that a call may need until its guest has the code and the rows; a process may be replaced in between."""
-
-
-class HostFault(ServiceBug):
-    """Hosted code answered what no service may answer."""
-
-
-class CodeRefused(ServiceBug):
-    """Hosted code is not a service.
-
-    Attributes:
-        reason: `disallowed` (not on the allowlist), `definition` (it fails when defined) or `service` (not exactly one
-            complete service).
-        problems: What is wrong, by line.
-    """
-
-    def __init__(self, reason: Literal["disallowed", "definition", "service"], problems: list[tuple[int, str]]) -> None:
-        super().__init__("\n".join(f"service.py:{line}: {message}" for line, message in problems))
-        self.reason = reason
-        self.problems = problems
-
-
-# What a guest may reply
-
-
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class _Success(_Data):
-    success: Literal[True]
-    data: Any
-
-    def envelope(self) -> Envelope:
-        return success(self.data)
-
-
-class _Error(_Data):
-    code: ErrorCode
-    message: Annotated[str, Field(max_length=_MAX_MESSAGE_CHARS)]
-
-
-class _Failure(_Data):
-    success: Literal[False]
-    error: _Error
-
-    def envelope(self) -> Envelope:
-        return {"success": False, "error": {"code": self.error.code, "message": self.error.message}}
-
-
-class _Write(_Data):
-    """A row that was written, or deleted if there is none; `issued` if the table chose the new row's id."""
-
-    table: str
-    key: str
-    row: dict[str, Any] | None
-    issued: bool
-
-
-class _Reply(_Data):
-    envelope: _Success | _Failure
-    bug: str | None
-    writes: list[_Write]
-
-
-class _Rewritten(_Data):
-    tables: dict[str, list[dict[str, Any] | None]]
-
-
-class _Refusal(_Data):
-    reason: Literal["disallowed", "definition", "service"]
-    problems: Annotated[list[Annotated[tuple[int, str], Field(strict=False)]], Field(min_length=1)]
-
-    def lines(self) -> list[tuple[int, str]]:
-        return [(line, message[:_MAX_PROBLEM_CHARS]) for line, message in self.problems[:_MAX_PROBLEMS]]
 
 
 class HostPool:
@@ -280,7 +202,7 @@ class Host:
         reply = self._request({"op": "load", "package": self._name, "code": self._code}, LOAD_S)
         if reply:
             try:
-                refusal = _Refusal.model_validate(reply.get("refused"))
+                refusal = Refusal.model_validate(reply.get("refused"))
             except ValidationError as error:
                 raise HostFault(f"its answer is malformed: {describe_validation_error(error)}") from None
             raise CodeRefused(refusal.reason, refusal.lines())
@@ -338,10 +260,10 @@ class HostedBackend(ToolBackend):
         """
         try:
             plain = self._checked(tool, arguments)
-            reply = _parse(self._host.call(state, tool, plain, context))
+            reply = parse_call(self._host.call(state, tool, plain, context))
             if reply.bug is not None:
                 return broken(reply.bug)
-            if isinstance(reply.envelope, _Success):
+            if isinstance(reply.envelope, Success):
                 _stage(state, reply.writes)
             return Outcome(reply.envelope.envelope())
         except ToolError as error:
@@ -387,27 +309,6 @@ class HostedBackend(ToolBackend):
         return validator
 
 
-def _parse(reply: dict[str, Any]) -> _Reply:
-    """The reply to a call, in shape and within its limits.
-
-    Raises:
-        HostFault: It isn't.
-    """
-    try:
-        parsed = _Reply.model_validate(reply)
-        to_json(reply["writes"])  # Refuses what is nested too deeply to be handled.
-        size = len(to_json(reply["envelope"]))
-    except ValidationError as error:
-        raise HostFault(f"its answer is malformed: {describe_validation_error(error)}") from None
-    except (PydanticSerializationError, ValueError, RecursionError) as error:
-        raise HostFault(f"its answer is not acceptable: {str(error)[:200]}") from None
-    if size > MAX_ENVELOPE_BYTES:
-        raise HostFault(f"its answer has {size} bytes, more than the {MAX_ENVELOPE_BYTES} allowed")
-    if parsed.bug is None and isinstance(parsed.envelope, _Failure) and parsed.envelope.error.code == "unavailable":
-        raise HostFault("it says that it is unavailable, which is not for a service to say")
-    return parsed
-
-
 def _rewrite(state: State, reply: dict[str, Any]) -> None:
     """Give rows the form that the service gives them; what the tables don't accept stays as it is.
 
@@ -415,9 +316,9 @@ def _rewrite(state: State, reply: dict[str, Any]) -> None:
         HostFault: The reply is not about these rows.
     """
     try:
-        tables = _Rewritten.model_validate(reply).tables
+        tables = Rewritten.model_validate(reply).tables
         writes = [
-            _Write(table=name, key=key, row=row, issued=False)
+            Write(table=name, key=key, row=row, issued=False)
             for name, rows in tables.items()
             for key, row in zip(
                 [state.tables[name].type.field(old, "id") for old in state.tables[name]], rows, strict=True
@@ -430,7 +331,7 @@ def _rewrite(state: State, reply: dict[str, Any]) -> None:
             _repeat(state, write)
 
 
-def _stage(state: State, writes: list[_Write]) -> None:
+def _stage(state: State, writes: list[Write]) -> None:
     """Repeat a guest's writes on the state's own tables.
 
     Raises:
@@ -446,7 +347,7 @@ def _stage(state: State, writes: list[_Write]) -> None:
             ) from None
 
 
-def _repeat(state: State, write: _Write) -> None:
+def _repeat(state: State, write: Write) -> None:
     table = state.tables[write.table]
     if write.row is None:
         table.delete(write.key)

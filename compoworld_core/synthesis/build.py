@@ -17,7 +17,8 @@ from pydantic import ValidationError
 
 from compoworld_core.errors import CompoWorldError, ServiceBug
 from compoworld_core.services import seeding
-from compoworld_core.services.hosted import CodeRefused, HostPool
+from compoworld_core.services.host.reply import CodeRefused
+from compoworld_core.services.hosted import HostPool
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.services.record import describe_validation_error
 from compoworld_core.services.schema import ServiceSchema, TableSchema, semantic_of
@@ -239,8 +240,11 @@ def _unholdable(schema: JsonObject) -> Iterator[str]:
         if isinstance(node, Mapping):
             if _number(node.get("minLength")) > MAX_LEAST_CHARS:
                 yield f"a text has to be longer than {MAX_LEAST_CHARS} characters"
-            if isinstance(reference := node.get("$ref"), str) and isinstance(definitions, dict):
-                todo.append((definitions.get(reference.removeprefix("#/$defs/")), depth + 1))
+            if isinstance(reference := node.get("$ref"), str):
+                target = definitions.get(reference.removeprefix("#/$defs/")) if isinstance(definitions, dict) else None
+                if target is None:
+                    yield f"the reference {reference[:80]!r} leads elsewhere than to its definitions"
+                todo.append((target, depth + 1))
             for key, child in node.items():
                 times = min(_number(node.get("minItems")), MAX_NODES) if key == "items" else 1
                 todo += [(child, depth + 1)] * max(int(times), 1)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-import socket
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,301 +11,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compoworld_core.errors import IsolationError
-from compoworld_core.services.backend import InProcessBackend, ToolBackend
-from compoworld_core.services.context import Context, User
+from compoworld_core.services.backend import InProcessBackend
 from compoworld_core.services.host import confinement, runtime
 from compoworld_core.services.host.confinement import Limits
 from compoworld_core.services.hosted import HostedBackend, HostPool
 from compoworld_core.services.package import ServicePackage
-from compoworld_core.services.running import CallResult, RunningService
-from compoworld_core.services.schema import ServiceSchema
+from compoworld_core.services.running import RunningService
 from compoworld_core.services.universe import Universe
-from compoworld_core.specs.model import ServiceSpec, ToolSpec
+from tests.services.desk import CONTEXT, DESK, HOSTILE, changed, held, packaged, seen, start
 from tests.services.host.processes import children
-
-DESK = '''"""Support tickets and those who answer them."""
-
-from __future__ import annotations
-
-from typing import Annotated, Literal
-
-from compoworld_core.services.sdk import (
-    Cursor,
-    Email,
-    Entity,
-    FailedPrecondition,
-    Id,
-    Limit,
-    Money,
-    Page,
-    Quantity,
-    Rule,
-    Service,
-    State,
-    Table,
-    Test,
-    Timestamp,
-    Title,
-    paginate,
-    table,
-    tool,
-)
-
-AgentId = Annotated[str, Id("agent", prefix="agt")]
-TicketId = Annotated[str, Id("ticket", prefix="")]
-
-
-class Agent(Entity):
-    """Someone who answers."""
-
-    id: AgentId
-    email: Email
-
-
-class Ticket(Entity):
-    """A request."""
-
-    id: TicketId
-    subject: Title
-    place: int | None = None
-    agent_id: AgentId | None = None
-    price: Money | None = None
-    paid: Money | None = None
-    watchers: tuple[AgentId, ...] = ()
-    status: Literal["open", "solved"] = "open"
-    opened: Timestamp | None = None
-
-
-class DeskState(State):
-    """Everything that the desk keeps."""
-
-    agents: Table[Agent] = table(unique=("email",))
-    tickets: Table[Ticket] = table(
-        unique=("place",),
-        rules=(
-            Rule(
-                where=(Test(field="status", value="solved"),),
-                satisfies=(Test(field="paid", op="ge", value=1),),
-                message="solved without pay",
-            ),
-        ),
-    )
-
-
-class Desk(Service[DeskState]):
-    """Support tickets."""
-
-    domain = "support"
-
-    @tool(effect="write")
-    def open_ticket(self, subject: Title, place: int | None = None, agent_id: AgentId | None = None) -> Ticket:
-        """Open a ticket."""
-        price = self.rng.randint(1, 9)
-        return self.state.tickets.insert(
-            subject=subject, place=place, agent_id=agent_id, price=price, paid="0", opened=self.now
-        )
-
-    @tool(effect="write")
-    def open_named(self, ticket_id: TicketId, subject: Title) -> Ticket:
-        """Open a ticket under an id."""
-        return self.state.tickets.insert(id=ticket_id, subject=subject)
-
-    @tool(effect="write")
-    def pay(self, ticket_id: TicketId, amount: Money) -> Ticket:
-        """Pay a ticket."""
-        return self.state.tickets.update(ticket_id, paid=amount)
-
-    @tool(effect="write")
-    def solve(self, ticket_id: TicketId) -> Ticket:
-        """Solve a ticket."""
-        return self.state.tickets.update(ticket_id, status="solved")
-
-    @tool(effect="write")
-    def watch(self, ticket_id: TicketId, agent_id: AgentId) -> Ticket:
-        """Add a watcher."""
-        ticket = self.state.tickets.get(ticket_id)
-        return self.state.tickets.update(ticket_id, watchers=(*ticket.watchers, agent_id))
-
-    @tool(effect="write")
-    def swap(self, first: TicketId, second: TicketId) -> str:
-        """Swap the places of two tickets."""
-        one, two = self.state.tickets.get(first), self.state.tickets.get(second)
-        self.state.tickets.update(first, place=-1)
-        self.state.tickets.update(second, place=one.place)
-        self.state.tickets.update(first, place=two.place)
-        return "swapped"
-
-    @tool(effect="write")
-    def open_many(self, count: Quantity, keep: Quantity) -> list[str]:
-        """Open tickets, drop all but some of them, and fail for three."""
-        made = [self.state.tickets.insert(subject=f"Number {n}").id for n in range(count % 6)]
-        for key in made[keep:]:
-            self.state.tickets.delete(key)
-        if count % 6 == 3:
-            raise FailedPrecondition("not three")
-        return made
-
-    @tool(effect="write")
-    def hire(self, email: Email) -> Agent:
-        """Add an agent."""
-        return self.state.agents.insert(email=email)
-
-    @tool(effect="write")
-    def dismiss(self, agent_id: AgentId, cascade: bool = False) -> Agent:
-        """Remove an agent, if asked with their tickets."""
-        if cascade:
-            for ticket in self.state.tickets.where(agent_id=agent_id):
-                self.state.tickets.delete(ticket.id)
-        return self.state.agents.delete(agent_id)
-
-    @tool(effect="read")
-    def get_ticket(self, ticket_id: TicketId) -> Ticket:
-        """Read a ticket."""
-        return self.state.tickets.get(ticket_id)
-
-    @tool(effect="read")
-    def list_tickets(self, limit: Limit = 20, cursor: Cursor | None = None) -> Page[Ticket]:
-        """All tickets."""
-        return paginate(self.state.tickets.where(), limit, cursor)
-
-    @tool(effect="read")
-    def sly(self, subject: Title) -> Ticket:
-        """Says that it reads, and writes."""
-        return self.state.tickets.insert(subject=subject)
-
-    @tool(effect="write")
-    def fail_after_writing(self, divisor: int) -> Ticket:
-        """Writes, then divides."""
-        ticket = self.state.tickets.insert(subject="Lost")
-        return self.state.tickets.update(ticket.id, place=1 // divisor)
-'''
-
-HOSTILE = '''"""Misbehaves."""
-
-from __future__ import annotations
-
-from compoworld_core.services.sdk import Service, State, tool
-
-
-class Nothing(State):
-    """Nothing."""
-
-
-class Hostile(Service[Nothing]):
-    """Misbehaves on request."""
-
-    domain = "security"
-
-    @tool(effect="read")
-    def behave(self) -> str:
-        """Answer."""
-        return "well"
-
-    @tool(effect="read")
-    def hang(self) -> str:
-        """Never ends."""
-        while True:
-            pass
-
-    @tool(effect="read")
-    def recurse(self, depth: int = 0) -> int:
-        """Calls itself."""
-        return self.recurse(depth + 1)
-
-    @tool(effect="read")
-    def eat(self) -> int:
-        """Takes all memory."""
-        kept = []
-        while True:
-            kept.append("x" * 10_000_000)
-
-    @tool(effect="read")
-    def flood(self) -> str:
-        """Says too much."""
-        return "x" * 20_000_000
-
-    @tool(effect="read")
-    def large(self) -> str:
-        """Says more than an envelope holds."""
-        return "x" * 3_000_000
-
-    @tool(effect="read")
-    def nan(self) -> float:
-        """Says what is no number."""
-        return float("nan")
-
-    @tool(effect="read")
-    def deep(self) -> list[object]:
-        """Says something nested."""
-        value: list[object] = []
-        for _ in range(600):
-            value = [value]
-        return value
-'''
-
-# A guest that replies whatever the call's argument holds. This module is loaded as the handlers of such guests.
-
-
-def _obey(request: dict[str, Any]) -> dict[str, Any]:
-    match request["arguments"]:
-        case {"reply": dict(reply)}:
-            text = json.dumps(reply).replace('"DEEP"', "[" * 300 + "]" * 300)
-            return json.loads(text)  # type: ignore[no-any-return]
-        case {"open": str(path)}:
-            os.open(path, os.O_RDONLY)
-        case {"connect": int(port)}:
-            socket.create_connection(("127.0.0.1", port))
-    raise ValueError("nothing asked")
-
-
-handlers = {"load": lambda request: {}, "rewrite": lambda request: {}, "call": _obey}
-
-HERE = "tests.services.test_hosted"
-CONTEXT = Context("desk", 1, datetime(2026, 1, 12, 9, 0, tzinfo=UTC), User("Ada Holm", "ada@example.com"))
-
-
-def packaged(source: str, pool: HostPool) -> ServicePackage:
-    said = pool.host({"service.py": source}).export()
-    spec = ServiceSpec.model_validate(said["spec"])
-    tables = ServiceSchema.model_validate(said["tables"])
-    return ServicePackage(
-        name=spec.name, origin="synthesised", author="rules", code={"service.py": source}, spec=spec, tables=tables
-    )
-
-
-def changed(package: ServicePackage, **fields: Any) -> ServicePackage:
-    return ServicePackage.model_validate({**package.model_dump(), **fields})
-
-
-def start(package: ServicePackage, backend: ToolBackend, universe: Universe) -> RunningService:
-    running = RunningService.start(package, backend, CONTEXT, universe)
-    running.state.seal()
-    return running
-
-
-def seen(result: CallResult) -> tuple[Any, ...]:
-    """Everything that a call did, less the wording of what the two sides word differently."""
-    envelope = result.envelope
-    if not envelope["success"] and envelope["error"]["code"] == "invalid_arguments":
-        envelope = {"code": "invalid_arguments"}
-    changes = [(change.table.name, change.key, change.before_row, change.after_row) for change in result.changes]
-    return envelope, changes, result.bug is None
-
-
-def held(running: RunningService) -> tuple[Any, ...]:
-    """The whole state, its rows in order."""
-    tables = running.state.tables.values()
-    return (
-        running.state.writes,
-        {table.name: table.counter for table in tables},
-        {table.name: [table.type.view(row) for row in table] for table in tables},
-        running.state.base_digests(),
-    )
 
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[HostPool]:
-    with HostPool(call_s=5.0, limits=Limits(memory_bytes=256 * 1024 * 1024)) as pool:
+    with HostPool(call_s=20.0, limits=Limits(memory_bytes=256 * 1024 * 1024)) as pool:
         yield pool
 
 
@@ -461,121 +177,20 @@ MISDEEDS = {
 
 @pytest.mark.parametrize(("tool", "evidence"), MISDEEDS.items(), ids=MISDEEDS)
 def test_misdeeds_cost_their_call_only(universe: Universe, tool: str, evidence: str) -> None:
-    with HostPool(call_s=1.0, limits=Limits(memory_bytes=192 * 1024 * 1024)) as pool:
+    hang_s, patient_s = 0.5, 30.0
+    with HostPool(
+        call_s=hang_s if tool == "hang" else patient_s, limits=Limits(memory_bytes=192 * 1024 * 1024)
+    ) as pool:
         package = packaged(HOSTILE, pool)
         running = start(package, pool.backend(package), universe)
 
         result = running.call(tool, {})
+        pool.call_s = patient_s
 
         assert result.envelope["error"]["code"] == "unavailable"
         assert result.bug is not None
         assert evidence in result.bug
         assert running.call("behave", {}).envelope == {"success": True, "data": "well"}
-
-
-@pytest.fixture(scope="module")
-def forger(desk: ServicePackage, universe: Universe) -> Iterator[RunningService]:
-    """A service whose guest says what it is told to."""
-    with HostPool(handlers=HERE, call_s=5.0) as pool:
-        pay = ToolSpec(name="pay", description="Obey.", parameters={"type": "object"}, effect="write")
-        package = changed(desk, spec={**dict(desk.spec), "tools": (pay,)})
-        yield start(package, pool.backend(package), universe)
-
-
-def forge(forger: RunningService, **reply: Any) -> CallResult:
-    return forger.call("pay", {"reply": {"envelope": {"success": True, "data": 1}, "bug": None, "writes": [], **reply}})
-
-
-def write(table: Any, key: Any, row: Any, issued: Any = False) -> dict[str, Any]:
-    return {"table": table, "key": key, "row": row, "issued": issued}
-
-
-NEW: dict[str, Any] = {
-    "id": "1011",
-    "subject": "New",
-    "place": None,
-    "agent_id": None,
-    "price": "5.00",
-    "paid": "0.00",
-    "watchers": [],
-    "status": "open",
-    "opened": None,
-}
-FORGERIES: dict[str, dict[str, Any]] = {
-    "no_envelope": {"envelope": None},
-    "neither_success_nor_failure": {"envelope": {"success": "yes", "data": 1}},
-    "both": {"envelope": {"success": True, "data": 1, "error": {"code": "not_found", "message": ""}}},
-    "unknown_code": {"envelope": {"success": False, "error": {"code": "teapot", "message": ""}}},
-    "unavailable_by_itself": {"envelope": {"success": False, "error": {"code": "unavailable", "message": ""}}},
-    "endless_message": {"envelope": {"success": False, "error": {"code": "not_found", "message": "x" * 50_000}}},
-    "deep_data": {"envelope": {"success": True, "data": "DEEP"}},
-    "extra_member": {"more": 1},
-    "asks_for_unknown_rows": {"unknown_base": ["nowhere"]},
-    "asks_for_nonsense": {"unknown_base": 5},
-    "asks_again_and_again": {"unknown_base": ["tickets"]},
-    "has_no_code_again_and_again": {"unknown_package": True},
-    "error_of_nonsense": {"error": [1]},
-    "writes_of_nonsense": {"writes": [5]},
-    "unknown_table": {"writes": [write("secrets", "1011", NEW)]},
-    "key_of_another_row": {"writes": [write("tickets", "1012", NEW)]},
-    "no_id": {"writes": [write("tickets", "1011", {k: v for k, v in NEW.items() if k != "id"}, True)]},
-    "future_id": {"writes": [write("tickets", "2000", {**NEW, "id": "2000"}, True)]},
-    "past_id": {"writes": [write("tickets", "900", {**NEW, "id": "900"}, True)]},
-    "id_of_a_list": {"writes": [write("tickets", ["1011"], {**NEW, "id": ["1011"]})]},
-    "delete_nothing": {"writes": [write("tickets", "9999", None)]},
-    "unknown_field": {"writes": [write("tickets", "1011", {**NEW, "admin": True})]},
-    "field_named_self": {"writes": [write("tickets", "1011", {**NEW, "self": True})]},
-    "missing_field": {"writes": [write("tickets", "1011", {"id": "1011"})]},
-    "lost_field": {"writes": [write("tickets", "1001", {"id": "1001"})]},
-    "illegal_value": {"writes": [write("tickets", "1011", {**NEW, "status": "lost"})]},
-    "deep_value": {"writes": [write("tickets", "1011", {**NEW, "watchers": "DEEP"})]},
-    "unhashable_unique": {"writes": [write("tickets", "1011", {**NEW, "place": {"a": 1}})]},
-    "dangling_key": {"writes": [write("tickets", "1011", {**NEW, "agent_id": "agt_9"})]},
-    "broken_rule": {"writes": [write("tickets", "1011", {**NEW, "status": "solved"})]},
-    "taken_unique": {
-        "writes": [
-            write("tickets", "1011", {**NEW, "place": 77}, True),
-            write("tickets", "x", {**NEW, "id": "x", "place": 77}),
-        ]
-    },
-    "half_right": {"writes": [write("tickets", "1011", NEW, True), write("tickets", "1013", NEW, True)]},
-}
-
-
-@pytest.mark.parametrize("reply", FORGERIES.values(), ids=FORGERIES)
-def test_forged_replies_are_bugs_and_change_nothing(forger: RunningService, reply: dict[str, Any]) -> None:
-    untouched = held(forger)
-
-    result = forge(forger, **reply)
-
-    assert result.envelope["error"]["code"] == "unavailable"
-    assert result.bug
-    assert held(forger) == untouched
-
-
-def test_honest_replies_of_the_same_guest_are_kept(forger: RunningService) -> None:
-    result = forge(forger.fork(), writes=[write("tickets", "1011", NEW, True)])
-
-    assert result.bug is None
-    assert [change.after_row for change in result.changes] == [NEW]
-
-
-def test_a_failure_keeps_no_writes(forger: RunningService) -> None:
-    untouched = held(forger)
-    refusal = {"success": False, "error": {"code": "not_found", "message": "no"}}
-
-    result = forge(forger, envelope=refusal, writes=[write("tickets", "1011", NEW, True)])
-
-    assert (result.envelope, result.bug) == (refusal, None)
-    assert held(forger) == untouched
-
-
-@pytest.mark.parametrize("attempt", [{"open": "/etc/passwd"}, {"connect": 80}], ids=["file", "network"])
-def test_neither_files_nor_network_are_within_reach(forger: RunningService, attempt: dict[str, Any]) -> None:
-    bug = forger.call("pay", attempt).bug
-
-    assert bug is not None
-    assert "PermissionError" in bug
 
 
 def test_packages_share_no_process(desk: ServicePackage, pool: HostPool, universe: Universe) -> None:
