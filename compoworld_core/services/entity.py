@@ -6,27 +6,44 @@ That is why the rest of the system may share rows freely between forks, threads 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import UnionType
-from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Annotated, Any, ForwardRef, Generic, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict, NaiveDatetime
 
-_MUTABLE: tuple[Any, ...] = (list, dict, set, bytearray)
+_SCALARS: tuple[Any, ...] = (
+    str,
+    int,
+    float,
+    Decimal,
+    date,
+    time,
+    timedelta,
+    Enum,
+    NoneType,
+    AwareDatetime,
+    NaiveDatetime,
+)
 
 
-def _mutable_part(annotation: Any) -> Any | None:
-    """The first mutable container inside an annotation, if any."""
-    origin = get_origin(annotation) or annotation
-    if origin in _MUTABLE or (isinstance(origin, type) and issubclass(origin, Mapping)):
-        return annotation
-    if origin is Literal:
+def _unfit_part(annotation: Any) -> Any | None:
+    """The first part of an annotation whose values could change, or would have no steady JSON view; None if it is fit.
+
+    A name that is not resolved yet passes here and is looked at again when the entity becomes a table's row.
+    """
+    origin = get_origin(annotation)
+    if origin is Literal or annotation in (None, ...) or isinstance(annotation, TypeVar | str | ForwardRef):
         return None
-    if isinstance(origin, type) and issubclass(origin, BaseModel) and not issubclass(origin, Entity):
-        return annotation
-    if origin in (Union, UnionType, tuple, frozenset) or get_args(annotation):
-        return next((bad for part in get_args(annotation) if (bad := _mutable_part(part)) is not None), None)
-    return None
+    if origin is Annotated:
+        return _unfit_part(get_args(annotation)[0])
+    if origin in (Union, UnionType, tuple) and get_args(annotation):
+        return next((bad for part in get_args(annotation) if (bad := _unfit_part(part)) is not None), None)
+    if isinstance(annotation, type) and origin is None and issubclass(annotation, (*_SCALARS, Entity)):
+        return None
+    return annotation
 
 
 class Entity(BaseModel):
@@ -37,19 +54,32 @@ class Entity(BaseModel):
     """
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", validate_default=True, json_schema_serialization_defaults_required=True
+        frozen=True,
+        extra="forbid",
+        validate_default=True,
+        allow_inf_nan=False,
+        json_schema_serialization_defaults_required=True,
     )
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
-        for name, field in cls.model_fields.items():
-            bad = _mutable_part(field.annotation)
-            if bad is not None:
-                raise TypeError(
-                    f"{cls.__qualname__}.{name}: {bad!r} is mutable; entities are frozen all the way down. "
-                    "Use tuple[...] or another Entity."
-                )
+        require_frozen(cls)
+
+
+def require_frozen(entity: type[Entity]) -> None:
+    """Check that no field of an entity can hold a value that changes.
+
+    Raises:
+        TypeError: One can; the message names it.
+    """
+    for name, field in entity.model_fields.items():
+        bad = _unfit_part(field.annotation)
+        if bad is not None:
+            raise TypeError(
+                f"{entity.__qualname__}.{name}: {bad!r} is mutable or open; entities are frozen all the way down. "
+                "Use scalars, tuple[...] or another Entity."
+            )
 
 
 ItemT = TypeVar("ItemT")

@@ -15,8 +15,10 @@ def paginate(rows: Sequence[T], limit: int = 20, cursor: str | None = None) -> P
     """The rows after the cursor, at most `limit` of them.
 
     Raises:
-        InvalidArguments: The cursor is not one that an earlier page returned.
+        InvalidArguments: The cursor is not one that an earlier page returned, or the limit is not positive.
     """
+    if limit < 1:
+        raise InvalidArguments(f"limit: {limit} is below 1")
     start = 0
     if cursor is not None:
         if not (cursor.isascii() and cursor.isdigit()) or int(cursor) > len(rows):

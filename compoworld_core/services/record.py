@@ -7,7 +7,9 @@ outside a service (conditions, diffs, the viewer) sees only that view.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
@@ -15,7 +17,7 @@ import jsonschema_rs
 from pydantic import ValidationError
 
 from compoworld_core.errors import InvalidArguments
-from compoworld_core.services.entity import Entity
+from compoworld_core.services.entity import Entity, require_frozen
 
 Row = dict[str, Any]
 """JSON view of a record: only str, int, float, bool, None, lists and dicts."""
@@ -66,12 +68,14 @@ E_ = TypeVar("E_", bound=Entity)
 class EntityRecords(RecordType[E_]):
     """Rows that are instances of an entity class."""
 
-    __slots__ = ("_dump", "_validate", "entity")
+    __slots__ = ("_dump", "_text", "_validate", "entity")
 
     def __init__(self, entity: type[E_]) -> None:
+        require_frozen(entity)
         self.entity = entity
         self._validate = entity.__pydantic_validator__.validate_python
         self._dump = entity.__pydantic_serializer__.to_python
+        self._text = entity.__pydantic_serializer__.to_json
 
     def build(self, fields: Mapping[str, Any]) -> E_:
         """Validate fields (Python or JSON values) into an entity."""
@@ -96,8 +100,8 @@ class EntityRecords(RecordType[E_]):
         return self._dump(record, mode="json")  # type: ignore[no-any-return]
 
     def same(self, record: E_, other: E_) -> bool:
-        """Whether all fields are equal."""
-        return record.__dict__ == other.__dict__
+        """Whether all fields are equal, and shown alike: 10:00+02:00 is the time 08:00Z but another value."""
+        return record.__dict__ == other.__dict__ and self._text(record) == self._text(other)
 
 
 FrozenRow = Mapping[str, Any]
@@ -121,6 +125,29 @@ def thaw(value: Any) -> Any:
     return value
 
 
+def _reads(parse: Callable[[str], object]) -> Callable[[str], bool]:
+    def reads(text: str) -> bool:
+        try:
+            parse(text)
+        except ValueError:
+            return False
+        return True
+
+    return reads
+
+
+_FORMATS = {
+    "date": _reads(date.fromisoformat),
+    "date-time": _reads(datetime.fromisoformat),
+    "time": _reads(time.fromisoformat),
+}
+"""Formats that entities' rows have; unlike RFC 3339, they allow times without offset."""
+
+
+def _text(row: FrozenRow) -> str:
+    return json.dumps(thaw(row), sort_keys=True)
+
+
 class SchemaRecords(RecordType[FrozenRow]):
     """Rows that are immutable mappings, validated by a JSON Schema."""
 
@@ -128,7 +155,7 @@ class SchemaRecords(RecordType[FrozenRow]):
 
     def __init__(self, name: str, schema: Mapping[str, Any]) -> None:
         self.name = name
-        self._validator = jsonschema_rs.Draft202012Validator(dict(schema))
+        self._validator = jsonschema_rs.Draft202012Validator(dict(schema), validate_formats=True, formats=_FORMATS)
 
     def build(self, fields: Mapping[str, Any]) -> FrozenRow:
         """Validate a JSON row and freeze it."""
@@ -152,5 +179,5 @@ class SchemaRecords(RecordType[FrozenRow]):
         return thaw(record)  # type: ignore[no-any-return]
 
     def same(self, record: FrozenRow, other: FrozenRow) -> bool:
-        """Whether all fields are equal."""
-        return record == other
+        """Whether all fields are equal, as JSON: `1`, `1.0` and `true` differ."""
+        return record == other and _text(record) == _text(other)

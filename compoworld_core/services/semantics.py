@@ -12,7 +12,15 @@ from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, AwareDatetime, Field, GetJsonSchemaHandler, PlainSerializer, StringConstraints
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    Field,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    StringConstraints,
+    WithJsonSchema,
+)
 from pydantic_core import CoreSchema
 
 SEMANTIC_KEY: Final = "x-semantic"
@@ -47,7 +55,7 @@ class Id(Semantic):
 
 
 def _to_cents(value: Decimal) -> Decimal:
-    return value.quantize(Decimal("0.01"), rounding=ROUND_HALF_UP)
+    return value.quantize(Decimal("0.01"), rounding=ROUND_HALF_UP) + 0  # -0.00 is 0.00
 
 
 _decimal_text = PlainSerializer(lambda value: format(value, "f"), return_type=str, when_used="json")
@@ -72,10 +80,18 @@ Money = Annotated[
     Field(max_digits=15, decimal_places=2),
     AfterValidator(_to_cents),
     _decimal_text,
+    WithJsonSchema({"type": "string", "pattern": r"^-?\d+\.\d\d$"}, mode="serialization"),
     Semantic("money"),
 ]
 """An amount; in JSON always text with two decimals (`"1392.00"`)."""
-Percent = Annotated[Decimal, Field(ge=0, le=100), _decimal_text, Semantic("percent")]
+Percent = Annotated[
+    Decimal,
+    Field(ge=0, le=100),
+    AfterValidator(Decimal.copy_abs),  # -0 is 0
+    _decimal_text,
+    WithJsonSchema({"type": "string", "pattern": r"^\d+(\.\d+)?$"}, mode="serialization"),
+    Semantic("percent"),
+]
 Quantity = Annotated[int, Field(ge=0), Semantic("quantity")]
 Day = Annotated[date, Semantic("date")]
 """A calendar day, `2026-02-19` in JSON."""

@@ -45,6 +45,8 @@ class Service(Generic[StateT]):
         cls.tools = {}
         for _, function in inspect.getmembers_static(cls, Tool.is_marked):
             made = Tool(function)
+            if made.name in cls.tools:
+                raise TypeError(f"{cls.__qualname__} has two tools named {made.name!r}")
             cls.tools[made.name] = made
 
     def __init__(self, state: StateT, context: Context) -> None:

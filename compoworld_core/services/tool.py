@@ -7,13 +7,15 @@ annotations and Google-style docstring, once per class.
 from __future__ import annotations
 
 import inspect
+import json
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar, get_type_hints
 
 import docstring_parser
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from pydantic_core import to_json, to_jsonable_python
 
 from compoworld_core.errors import InvalidArguments
 from compoworld_core.services.entity import Entity
@@ -23,6 +25,9 @@ from compoworld_core.specs.model import JsonObject, ToolSpec
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 _MARK = "__compoworld_tool__"
+
+_DATA = ("default", "const", "enum", "examples")
+"""Keywords whose values are data, not schemas."""
 
 
 def tool(*, effect: Literal["read", "write"], name: str | None = None) -> Callable[[FunctionT], FunctionT]:
@@ -73,10 +78,13 @@ class Tool:
             InvalidArguments: They do not satisfy the tool's parameters.
         """
         try:
-            return self._arguments.validate_json(to_json(arguments)).__dict__  # type: ignore[no-any-return]
+            text = to_json(arguments)
+            if b"NaN" in text or b"Infinity" in text:
+                json.loads(text, parse_constant=_refuse_constant)
+            return self._arguments.validate_json(text, strict=True).__dict__  # type: ignore[no-any-return]
         except ValidationError as error:
             raise InvalidArguments(describe_validation_error(error)) from None
-        except (PydanticSerializationError, UnicodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidArguments(f"the arguments are not JSON: {str(error)[:200]}") from None
 
     def run(self, service: object, arguments: Mapping[str, Any]) -> Any:
@@ -85,6 +93,10 @@ class Tool:
         if isinstance(result, Entity):
             return result.__pydantic_serializer__.to_python(result, mode="json")
         return to_jsonable_python(result)
+
+
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not a JSON value")
 
 
 def _arguments_model(
@@ -100,7 +112,9 @@ def _arguments_model(
     if "return" not in hints:
         raise TypeError(f"{function.__qualname__}: a tool needs a return annotation")
     config = ConfigDict(strict=True, extra="forbid", frozen=True, validate_default=True, protected_namespaces=())
-    return create_model(function.__name__, __config__=config, **fields)
+    with warnings.catch_warnings():  # only the validator is used, so `json` may shadow a method of the model
+        warnings.filterwarnings("ignore", message="Field name .* shadows an attribute", category=UserWarning)
+        return create_model(function.__name__, __config__=config, **fields)
 
 
 def without_titles(schema: Any) -> JsonObject:
@@ -109,7 +123,9 @@ def without_titles(schema: Any) -> JsonObject:
     def strip(node: Any, *, in_properties: bool = False) -> Any:
         if isinstance(node, dict):
             return {
-                key: strip(value, in_properties=key in ("properties", "$defs") and not in_properties)
+                key: value
+                if key in _DATA and not in_properties
+                else strip(value, in_properties=key in ("properties", "$defs") and not in_properties)
                 for key, value in node.items()
                 if in_properties or key != "title" or not isinstance(value, str)
             }
