@@ -67,7 +67,7 @@ class Author(Protocol):
 def annotate(spec: ServiceSpec, exported: ServiceSpec) -> ServiceSpec:
     """The spec that a package carries: the source's own schemas, with what the module knows about them.
 
-    Only implemented tools are kept. Properties get the semantic types of the module's parameters, tools get the module's
+    Only implemented tools are kept. Properties get the semantic types of the module's parameters, tools the module's
     effect and result schema. Ids are the service's own, so what the source says about their shape is dropped.
 
     Args:

@@ -1,8 +1,8 @@
 """Self-tests: what an author claims about its tools, as data that anyone can check.
 
 A test starts from an empty service, puts given rows into its tables, and makes calls. Later arguments may be bound to
-earlier answers, so a test never depends on which ids a service hands out. Nothing in a test is code: it can be stored in
-a package, shown to people and run against any backend.
+earlier answers, so a test never depends on which ids a service hands out. Nothing in a test is code: it can be stored
+in a package, shown to people and run against any backend.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from compoworld_core.synthesis.rules.words import (
     EDIT_SCRIPTS,
     EXTERNAL_PARAMETERS,
     EXTERNAL_VERBS,
+    NAMING_ENDINGS,
     WORLD_NOUNS,
 )
 
@@ -133,7 +134,7 @@ def _key(reading: Reading, entity: Words, nouns: Nouns) -> Parameter | None:
 
 
 def _locators(reading: Reading) -> list[Parameter]:
-    return [item for item in reading.required if item.words[-1:] in (("name",), ("email",), ("path",), ("slug",))]
+    return [item for item in reading.required if item.words[-1:] in NAMING_ENDINGS]
 
 
 def _is_listed_only(entity: Words, nouns: Nouns) -> bool:

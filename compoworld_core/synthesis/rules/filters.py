@@ -128,9 +128,9 @@ def _is_limit(item: Parameter) -> bool:
 def _filter(operation: Operation, item: Parameter, planner: FieldAdder) -> Filter | None:
     entity = operation.entity
     name, type_ = "_".join(item.words), operation.types[item.name]
-    if item == operation.key or (operation.references.get(item.name) is entity and item.stem is not None):
-        if "parent" not in item.words and "root" not in item.words:
-            return Filter(item, "key" if type_.kind != "list" else "among", "id")
+    is_own_id = item == operation.key or (operation.references.get(item.name) is entity and item.stem is not None)
+    if is_own_id and not {"parent", "root"} & set(item.words):
+        return Filter(item, "key" if type_.kind != "list" else "among", "id")
     if item.name in operation.references:
         return _reference_filter(operation, item, planner)
     is_query = type_.kind == "text" and not type_.values and (name in QUERY_NAMES or type_.word == "query")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from compoworld_core.synthesis.rules.expressions import alternatives, stored
-from compoworld_core.synthesis.rules.layout import bracketed, comprehension, paragraph
+from compoworld_core.synthesis.rules.expressions import stored
+from compoworld_core.synthesis.rules.layout import bracketed, paragraph
+from compoworld_core.synthesis.rules.listings import write_count, write_list
 from compoworld_core.synthesis.rules.model import EntityModel, Operation, Setting
 from compoworld_core.synthesis.rules.naming import method_name, prose, quoted
-from compoworld_core.synthesis.rules.signature import annotation, default_of, ordered, page_base
+from compoworld_core.synthesis.rules.signature import annotation, default_of, ordered
 
 BODY = 8
 
@@ -51,92 +52,21 @@ class MethodWriter:
         if operation.key is not None and not operation.match:
             lines, key = self._key(operation)
             return [*lines, f"        return {_table(operation)}.get({key})"]
+        if operation.is_latest:
+            return _latest(operation)
         return [*self._locate(operation, row), f"        return {row}"]
 
     def _list(self, operation: Operation) -> list[str]:
-        lines, rows = self._rows(operation)
-        paging = operation.paging
-        if not paging.parameters:
-            return [
-                *lines,
-                f"        return {rows if rows.startswith('tuple(') or '.where(' in rows else f'tuple({rows})'}",
-            ]
-        if (lines and rows == "rows") or rows.startswith("self."):
-            rows = rows if ".where(" in rows or rows == "rows" else f"tuple({rows})"
-        limit = paging.limit.name if paging.limit else "20"
-        if paging.cursor is not None:
-            return [*lines, f"        return paginate({rows}, {limit}, {paging.cursor.name})"]
-        if paging.offset is None and paging.page is None:
-            return [*lines, f"        return paginate({rows}, {limit})"]
-        if rows != "rows":
-            lines, rows = [*lines, f"        rows = {rows}"], "rows"
-        if paging.offset is not None:
-            start = paging.offset.name
-        else:
-            assert paging.page is not None
-            base = page_base(paging.page)
-            start = f"({paging.page.name} - 1) * {limit}" if base else f"{paging.page.name} * {limit}"
-        return [*lines, f"        return paginate(rows, {limit}, str(min({start}, len(rows))))"]
+        self._note_search(operation)
+        return write_list(operation, _variable(operation))
 
     def _count(self, operation: Operation) -> list[str]:
-        lines, rows = self._rows(operation)
-        if operation.group is not None:
-            if rows != "rows":
-                lines, rows = [*lines, f"        rows = {rows}"], "rows"
-            row = _variable(operation)
-            return [
-                *lines,
-                "        counts: dict[str, int] = {}",
-                f"        for {row} in rows:",
-                f"            key = str({row}.{operation.group})",
-                "            counts[key] = counts.get(key, 0) + 1",
-                "        return counts",
-            ]
-        return [*lines, f"        return len({rows})"]
+        self._note_search(operation)
+        return write_count(operation, _variable(operation))
 
-    def _rows(self, operation: Operation) -> tuple[list[str], str]:
-        """Statements that gather the rows which a listing returns, and the expression for them."""
-        row, table = _variable(operation), _table(operation)
-        lines: list[str] = []
-        equal: list[str] = []
-        tests: list[list[str]] = []
-        for item in operation.filters:
-            field = operation.entity.fields.get(item.field)
-            parameter = item.parameter
-            if parameter.is_required and item.test == "equal" and field is not None and field.reference is not None:
-                if field.reference is not operation.entity:
-                    lines.append(f"        self.state.{field.reference.table}.get({stored(operation, parameter)})")
-            is_direct = parameter.is_required and item.test == "equal" and field is not None
-            if is_direct and field is not None and field.type.kind == operation.types[parameter.name].kind:
-                if not operation.types[parameter.name].values or field.type.values:
-                    equal.append(f"{item.field}={stored(operation, parameter)}")
-                    continue
-            if is_direct and parameter.name in operation.references:
-                equal.append(f"{item.field}={stored(operation, parameter)}")
-                continue
-            if item.test == "words":
-                self.helpers.add("_matches")
-            tests.append(alternatives(operation, item, row))
-        if operation.state:
-            equal.append(f"{operation.entity.status}={quoted(operation.state)}")
-        source = f"{table}.where({', '.join(equal)})" if equal else table
-        rows = source
-        if tests:
-            lines += comprehension("rows = ", row, source, tests, BODY)
-            rows = "rows"
-        sort = _sort_key(operation, row)
-        if sort:
-            lines.append(
-                f"        rows = sorted({rows}, key=lambda {row}: {sort}{', reverse=True' if operation.newest_first else ''})"
-            )
-            rows = "rows"
-        elif operation.newest_first:
-            rows = f"{rows}[::-1]" if rows != table else f"tuple({rows})[::-1]"
-            lines.append(f"        rows = {rows}")
-            rows = "rows"
-        if not operation.paging.parameters and operation.kind == "list" and rows == "rows":
-            rows = "tuple(rows)"
-        return lines, rows
+    def _note_search(self, operation: Operation) -> None:
+        if any(item.test == "words" for item in operation.filters):
+            self.helpers.add("_matches")
 
     # Writing
 
@@ -263,6 +193,17 @@ class MethodWriter:
         return []
 
 
+def _latest(operation: Operation) -> list[str]:
+    pairs = [f"{item.field}={stored(operation, item.parameter)}" for item in operation.match]
+    said = ", ".join(_said(item) for item in operation.match)
+    return [
+        *bracketed(f"rows = {_table(operation)}.where(", pairs, ")", BODY),
+        "        if not rows:",
+        *bracketed("raise NotFound(", [f'f"no {operation.entity.label} with {said}"'], ")", 12),
+        "        return rows[-1]",
+    ]
+
+
 def _state_checks(operation: Operation, entity: EntityModel, row: str) -> list[str]:
     status, label = f"{row}.{entity.status}", entity.label
     if operation.requires:
@@ -310,12 +251,6 @@ def _result(operation: Operation) -> str:
     if operation.kind == "list":
         return f"Page[{entity}]" if operation.paging.parameters else f"tuple[{entity}, ...]"
     return entity
-
-
-def _sort_key(operation: Operation, row: str) -> str | None:
-    if operation.sort_field is None:
-        return None
-    return f"{row}.{operation.sort_field}"
 
 
 def _docstring(operation: Operation) -> list[str]:

@@ -137,8 +137,8 @@ class Filter:
     """A parameter that narrows a list.
 
     Attributes:
-        test: How the row's field and the argument are compared; `words` looks into all texts, `hides` leaves rows of the
-            state `value` out unless the argument is true.
+        test: How the row's field and the argument are compared; `words` looks into all texts, `hides` leaves
+            rows of the state `value` out unless the argument is true.
     """
 
     parameter: Parameter
@@ -171,6 +171,7 @@ class Operation:
         match: Parameters and fields that find that row, where there is no key, or that it must also have.
         settings: Parameters that are stored.
         filters: Parameters that narrow a list.
+        is_latest: Whether a tool without key reads the last of the rows that match.
         newest_first: Whether a list runs backwards.
         state: State that listed rows must be in.
         sort_field: Field by which a list is sorted.
@@ -192,6 +193,7 @@ class Operation:
     settings: list[Setting] = field(default_factory=list)
     filters: list[Filter] = field(default_factory=list)
     paging: Paging = Paging()
+    is_latest: bool = False
     newest_first: bool = False
     sort_field: str | None = None
     state: str = ""

@@ -1,7 +1,7 @@
 """Which nouns of a service are entities, and which parameters point at them.
 
-A noun is an entity where tools create, list, search or delete it, or where some parameter carries its id. Any other noun
-is an aspect of the entity whose key the tool takes: `update_shipping_address(order_number, …)` is about an order.
+A noun is an entity where tools create, list, search or delete it, or where some parameter carries its id. Any other
+noun is an aspect of the entity whose key the tool takes: `update_shipping_address(order_number, …)` is about an order.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from compoworld_core.synthesis.rules.naming import CLASS_NAMES_IN_USE, class_nam
 from compoworld_core.synthesis.rules.nouns import Nouns, Words
 from compoworld_core.synthesis.rules.reading import Parameter, read_service
 from compoworld_core.synthesis.rules.types import TypeExpr, TypeWriter, Vocabulary, union
-from compoworld_core.synthesis.rules.words import ALL_VALUES, CONTROL_NAMES, FLAG_VERBS, STATUS_NAMES
+from compoworld_core.synthesis.rules.words import ALL_VALUES, CONTROL_NAMES, FLAG_VERBS, NAMING_ENDINGS, STATUS_NAMES
 
 _ORDER = ("create", "update", "transition", "append", "delete", "detach", "get", "list", "count")
 
@@ -131,9 +131,9 @@ class Planner:
             return
         entity = self.entities[decision.entity]
         own = [item for item in decision.reading.required if self._referred(item, decision) is None]
-        if len(own) == 1 and _is_scalar(own[0].schema) and "enum" not in own[0].schema:
-            if own[0].field not in entity.natural:
-                entity.natural.append(own[0].field)
+        is_telling = len(own) == 1 and _is_scalar(own[0].schema) and "enum" not in own[0].schema
+        if is_telling and own[0].field not in entity.natural:
+            entity.natural.append(own[0].field)
 
     def _operation(self, decision: Decision) -> Operation:
         entity = self.entities[decision.entity]
@@ -150,11 +150,26 @@ class Planner:
         elif decision.kind in ("list", "count"):
             bind_filters(operation, decision.modifiers, self)
         else:
+            if decision.kind == "get":
+                self._adopt(operation)
             self._bind_row(operation)
             if decision.kind in ("update", "transition"):
                 self._bind_changes(operation)
                 self._settle_states(operation)
         return operation
+
+    def _adopt(self, operation: Operation) -> None:
+        """Give a read without key, of a noun that no other tool speaks of, the entity that has all that it asks for.
+
+        `get_current_version(application, environment)` reads the last deployment of the application.
+        """
+        entity, required = operation.entity, operation.reading.required
+        if operation.key is not None or entity.has_creation or entity.fields or len(required) < 2:
+            return
+        for other in self.entities.values():
+            if other.has_creation and all(item.field in other.fields for item in required):
+                operation.entity, operation.is_latest = other, True
+                return
 
     def _type(self, item: Parameter, operation: Operation) -> TypeExpr:
         referred = operation.references.get(item.name)
@@ -195,20 +210,12 @@ class Planner:
         for item in operation.reading.required:
             if item == key:
                 continue
-            is_natural = item.field in entity.natural or item.words[-1:] in (
-                ("name",),
-                ("email",),
-                ("path",),
-                ("slug",),
-            )
+            is_natural = item.field in entity.natural or item.words[-1:] in NAMING_ENDINGS
             is_place = item.name in operation.references and operation.references[item.name] is not entity
             if is_pure or (item.field in entity.scopes) or (key is None and (is_natural or is_place)):
                 operation.match.append(Setting(item, self.add_field(operation, item, is_given=True)))
         if key is None and not operation.match:
             raise Unwritable(f"nothing tells which {entity.label} it is about")
-        if not is_pure and key is None and len(operation.match) == len(operation.reading.parameters):
-            if operation.kind == "update":
-                raise Unwritable("it names no new value")
 
     def _bind_changes(self, operation: Operation) -> None:
         taken = {item.parameter.name for item in operation.match}

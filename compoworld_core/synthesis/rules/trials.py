@@ -73,6 +73,10 @@ class Trials:
         arguments: JsonObject = {}
         for parameter in operation.reading.required:
             arguments[parameter.wire] = self._listing_argument(operation, parameter, row)
+        for item in operation.filters:
+            is_bound = item.test in ("at_least", "at_most")
+            if is_bound and default_of(item.parameter, operation) not in (None, "None"):
+                arguments[item.parameter.wire] = self._examples.filter_argument(operation, item, row)
         if operation.kind == "count":
             expected = {f"data.{row[operation.group]}": 1} if operation.group else {"data": 1}
         elif operation.paging.parameters:
@@ -203,7 +207,7 @@ class Trials:
             given = self._examples.rows(parent, {parent.status: allowed[0]} if allowed else {})
         if operation.key is not None and operation.key.is_required:
             arguments[operation.key.wire] = self._examples.reference(
-                operation.entity, operation.types[operation.key.name]
+                operation.entity, operation.types[operation.key.name], missing=True
             )
         for item in operation.settings:
             if item.parameter.is_required:

@@ -235,16 +235,20 @@ EXTERNAL_VERBS: Final = _words(
     "calculate compute convert estimate validate analyze analyse summarize summarise translate extract parse detect"
     " classify recommend suggest predict encode decode simulate evaluate render generate scrape crawl fetch download"
     " navigate click launch install connect authenticate build invoke exec ask chat wait type hover press scroll select"
-    " drag forecast explain whois preview test ping think transcribe synthesize synthesise compile train deploy deploying"
+    " drag forecast explain whois preview test ping think transcribe synthesize synthesise compile train deploy"
+    " deploying"
     " screenshot capture optimize optimise format diff lint debug sync import export compare monitor play login logout"
     " sleep echo embed geocode resize crop merge split combine compress decompress encrypt decrypt sign hash query_sql"
 )
 """Verbs whose outcome no stored row can give."""
 
 WORLD_NOUNS: Final = _words(
-    "weather forecast price quote ticker market stock_price exchange rate webpage website url html screenshot image video"
-    " audio speech music directions route distance geocode translation token_balance balance blockchain transaction_hash"
-    " sentiment dns whois ip traffic cpu memory disk battery process shell command code sql script terminal browser page_source"
+    "weather forecast price quote ticker market stock_price exchange rate webpage website url html screenshot image"
+    " video"
+    " audio speech music directions route distance geocode translation token_balance balance blockchain"
+    " transaction_hash"
+    " sentiment dns whois ip traffic cpu memory disk battery process shell command code sql script terminal browser"
+    " page_source"
     " console diagram chart graph_image qrcode qr time timezone random uuid hash checksum completion embedding"
     " completion prediction analysis diff"
 )
@@ -259,6 +263,8 @@ EXTERNAL_PARAMETERS: Final = _words(
 # Parameters
 
 ID_SUFFIXES: Final = _words("id ids key number no code uuid guid slug ref reference identifier sid handle num hash pid")
+NAMING_ENDINGS: Final = (("name",), ("email",), ("path",), ("slug",))
+"""Endings of parameters that tell one thing from all others."""
 GENERIC_IDS: Final = _words("id ids uuid guid identifier key slug")
 """Names that mean the id of whatever the tool is about."""
 ACTION_NAMES: Final = _words("action operation method command op")
@@ -271,11 +277,13 @@ ALL_VALUES: Final = ("all", "any", "*")
 """Values of a filter that ask for everything."""
 LIMIT_NAMES: Final = _words(
     "limit max_results maxresults max_items maxitems page_size pagesize per_page perpage num_results numresults results"
-    " count top take first size max n num max_count items_per_page max_records results_limit limited_num max limit_count"
+    " count top take first size max n num max_count items_per_page max_records results_limit limited_num max"
+    " limit_count"
     " top_k topk k row_count rows max_rows number_of_results max_entries length hits_per_page batch_size"
 )
 CURSOR_NAMES: Final = _words(
-    "cursor page_token pagetoken next_token nexttoken next_page_token next_cursor continuation_token continuation starting_after"
+    "cursor page_token pagetoken next_token nexttoken next_page_token next_cursor continuation_token continuation"
+    " starting_after"
     " last_key start_cursor after_cursor pagination_token next_page page_cursor marker"
 )
 OFFSET_NAMES: Final = _words("offset skip start start_at start_index from_index startat startindex starting_index")
@@ -284,17 +292,23 @@ SORT_NAMES: Final = _words(
     "sort sort_by sortby order_by orderby ordering sort_field sort_key sorted_by order sort_column"
 )
 ORDER_NAMES: Final = _words(
-    "order sort_order sortorder sort_direction order_direction direction sort_dir sort_reverse descending desc reverse ascending"
+    "order sort_order sortorder sort_direction order_direction direction sort_dir sort_reverse descending desc"
+    " reverse ascending"
 )
 QUERY_NAMES: Final = _words(
-    "query q search search_query search_term searchterm term keyword keywords text search_text phrase filter_text pattern contains"
+    "query q search search_query search_term searchterm term keyword keywords text search_text phrase filter_text"
+    " pattern contains"
     " name_contains title_contains message_contains search_string terms words needle question topic_query name_filter"
 )
 CONTROL_NAMES: Final = _words(
-    "verbose format output_format response_format fields include exclude expand detail details raw pretty dry_run random_string"
-    " dummy no_param fields_to_return include_details compact timeout timeout_ms timeout_seconds language locale lang select"
-    " exclude_fields detail_level include_metadata with_details json kwargs ctx context session_id api_version version_header"
-    " request_id confirm force minify debug profile user_agent headers idempotency_key fetch_all refresh use_cache no_cache"
+    "verbose format output_format response_format fields include exclude expand detail details raw pretty dry_run"
+    " random_string"
+    " dummy no_param fields_to_return include_details compact timeout timeout_ms timeout_seconds language locale"
+    " lang select"
+    " exclude_fields detail_level include_metadata with_details json kwargs ctx context session_id api_version"
+    " version_header"
+    " request_id confirm force minify debug profile user_agent headers idempotency_key fetch_all refresh use_cache"
+    " no_cache"
 )
 """Optional parameters that choose how an answer is shown or a call is made, not what is in it."""
 
@@ -310,15 +324,18 @@ OBJECT_FILLERS: Final = _words(
     "my all the new current a an available multiple single specific existing latest recent user_s one bulk many batch"
 )
 VAGUE_ADJECTIVES: Final = _words(
-    "low free available popular trending overdue top similar related recommended best compatible nearby suggested cheap featured"
+    "low free available popular trending overdue top similar related recommended best compatible nearby suggested"
+    " cheap featured"
 )
 """Modifiers that no field or state stands for: which rows they mean is the service's own secret."""
 ADJECTIVES: Final = VAGUE_ADJECTIVES | _words(
-    "due overdue current recent latest active open pending unread upcoming trending popular top free available similar related"
+    "due overdue current recent latest active open pending unread upcoming trending popular top free available"
+    " similar related"
     " archived deleted failed failing assigned starred closed completed expired read unread done paid"
 )
 OBJECT_TAILS: Final = _words(
-    "detail details info information data list metadata content contents by record_data summary full basic overview entry_list results"
+    "detail details info information data list metadata content contents by record_data summary full basic overview"
+    " entry_list results"
 )
 
 FLAG_VERBS: Final[dict[str, tuple[str, bool]]] = {
