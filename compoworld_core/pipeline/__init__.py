@@ -1,1 +1,1 @@
-"""The stage graph and the runner that executes it."""
+"""The pipeline: a declarative graph of stages, and the engine that runs it on one machine."""

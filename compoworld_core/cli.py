@@ -1,0 +1,304 @@
+"""The command line: what people type, and what they are told when something is wrong.
+
+Every verb prints for people, or with `--json` exactly one JSON document. What goes wrong is one message on standard
+error and an exit code: 0 done, 1 a bug or a failed gate, 2 bad input, 75 try again later, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+import traceback
+from collections.abc import Iterable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from compoworld_core import __version__
+from compoworld_core.errors import CompoWorldError, GateFailed, InputError
+
+if TYPE_CHECKING:
+    from compoworld_core.pipeline.config import RunConfig
+    from compoworld_core.pipeline.run import RunRecord
+    from compoworld_core.pipeline.runner import StageResult
+    from compoworld_core.storage import Store
+
+STAGES: Final = {
+    "crawl": "Read service descriptions and bring them to one form.",
+    "synthesize": "Write services from specs and package them, beside the library's.",
+    "validate": "Check every tool and decide which ones agents may see.",
+    "sample-tasks": "Compose services into tasks that pass every gate.",
+    "distill": "Have a policy work on every task.",
+    "report": "Write one HTML page about everything that was made.",
+}
+INTERRUPTED: Final = 130
+
+app = typer.Typer(
+    help="Compose executable services into verified tasks and trajectories for training agents.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+ConfigOption = Annotated[Path | None, typer.Option("--config", help="YAML file with the configuration.")]
+StoreOption = Annotated[str | None, typer.Option("--store", help="Where datasets lie: a path, file:// or s3://.")]
+SourceOption = Annotated[
+    str | None, typer.Option("--source", help="Where service descriptions come from: bundled, or a .jsonl[.gz] file.")
+]
+LimitOption = Annotated[int | None, typer.Option("--limit", help="Servers to read from the source.")]
+WorkersOption = Annotated[int | None, typer.Option("--workers", help="Processes that work side by side.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def main() -> None:
+    """Run the command line."""
+    sys.exit(run_cli(sys.argv[1:]))
+
+
+def run_cli(arguments: list[str]) -> int:
+    """Run one command; its exit code."""
+    try:
+        code = app(arguments, standalone_mode=False, prog_name="compoworld")
+    except KeyboardInterrupt:
+        return _tell("interrupted; what was committed stays, run the same command to go on", INTERRUPTED, arguments)
+    except typer.Exit as done:
+        return done.exit_code
+    except CompoWorldError as error:
+        return _tell(str(error), error.exit_code, arguments, error)
+    except Exception as error:
+        if hasattr(error, "format_message"):  # a usage error: Typer's own, or Click's
+            return _tell(f"{error.format_message()} (see `compoworld --help`)", InputError.exit_code, arguments)
+        return _tell(f"a bug: {type(error).__name__}: {error}; --debug shows where", 1, arguments, error)
+    return code if isinstance(code, int) else 0
+
+
+def _tell(message: str, exit_code: int, arguments: list[str], error: Exception | None = None) -> int:
+    if error is not None and "--debug" in arguments:
+        traceback.print_exception(error)
+    if "--json" in arguments:
+        _print_json({"error": message, "exit_code": exit_code})
+    sys.stderr.write(f"compoworld: {message}\n")
+    return exit_code
+
+
+def _print_json(document: Any) -> None:
+    sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"compoworld {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")] = False,
+) -> None:
+    """Compose executable services into verified tasks and trajectories for training agents."""
+
+
+def _load(
+    config: Path | None,
+    store: str | None,
+    source: str | None = None,
+    limit: int | None = None,
+    workers: int | None = None,
+) -> RunConfig:
+    from compoworld_core.pipeline.config import load_config
+
+    flags = {"store": store, "crawl.source": source, "crawl.limit": limit, "workers": workers}
+    return load_config(config, flags=flags)
+
+
+def _run_stages(store: Store, settings: RunConfig, names: Iterable[str], is_quiet: bool) -> list[StageResult]:
+    """Run stages with bars, or quietly."""
+    from compoworld_core.pipeline.progress import Quiet, show_progress
+    from compoworld_core.pipeline.runner import run_stages
+    from compoworld_core.pipeline.stages import STAGES, StageGraph
+    from compoworld_core.pipeline.workers import Workers
+
+    with nullcontext(Quiet()) if is_quiet else show_progress() as progress, Workers(settings.workers) as workers:
+        return run_stages(store, StageGraph(STAGES), settings.stages, names, workers, progress)
+
+
+def _described(store: Store, result: StageResult) -> dict[str, Any]:
+    return {
+        "stage": result.plan.stage.name,
+        "skipped": result.was_skipped,
+        "shards": result.plan.shards,
+        "seconds": round(result.seconds, 3),
+        "datasets": {
+            name: {
+                "uri": f"{store.uri}/{result.plan.outputs[name].path}",
+                "rows": commit.rows,
+                "digest": commit.digest,
+            }
+            for name, commit in result.commits.items()
+        },
+    }
+
+
+@app.command()
+def run(
+    config: ConfigOption = None,
+    store: StoreOption = None,
+    source: SourceOption = None,
+    limit: LimitOption = None,
+    workers: WorkersOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> int:
+    """Run all stages; what is committed already is skipped."""
+    from compoworld_core.pipeline.run import publish_report, record_run
+    from compoworld_core.pipeline.stages import STAGES, StageGraph
+    from compoworld_core.storage import open_store
+
+    settings = _load(config, store, source, limit, workers)
+    opened = open_store(settings.store)
+    results = _run_stages(opened, settings, StageGraph(STAGES).order, as_json)
+    record = record_run(opened, __version__, results, settings.gates)
+    report = publish_report(opened, record.location("reports"))
+    if as_json:
+        _print_json(
+            {
+                "run": record.id,
+                "store": opened.uri,
+                "is_latest": not record.failed_gates,
+                "failed_gates": record.failed_gates,
+                "totals": record.totals.model_dump(),
+                "report": report,
+                "stages": [_described(opened, result) for result in results],
+            }
+        )
+    else:
+        _print(_summary(record, opened.uri, report))
+    if record.failed_gates:
+        sys.stderr.write(f"compoworld: {record.id} is not the latest run: {'; '.join(record.failed_gates)}\n")
+        return GateFailed.exit_code
+    return 0
+
+
+def _summary(record: RunRecord, store: str, report: str) -> str:
+    made = record.totals
+    tools = made.tools
+    export = "" if record.failed_gates else f"\nexport:  compoworld export --store {shlex.quote(store)} --out sft.jsonl"
+    return (
+        f"made     {made.successes} verified trajectories of {made.tasks} tasks ({made.attempts} attempts), over "
+        f"{made.services} services with {tools.get('verified', 0)} verified tools of {sum(tools.values())}\n"
+        f"store    {store}\n"
+        f"run      {record.id}\n"
+        f"report   {report}{export}"
+    )
+
+
+def _add_stage(name: str, summary: str) -> None:
+    def verb(
+        config: ConfigOption = None,
+        store: StoreOption = None,
+        source: SourceOption = None,
+        limit: LimitOption = None,
+        workers: WorkersOption = None,
+        as_json: JsonOption = False,
+        debug: DebugOption = False,
+    ) -> None:
+        from compoworld_core.storage import open_store
+
+        settings = _load(config, store, source, limit, workers)
+        opened = open_store(settings.store)
+        (result,) = _run_stages(opened, settings, [name], as_json)
+        described = _described(opened, result)
+        if name == "report":
+            from compoworld_core.pipeline.run import publish_report
+
+            described["report"] = publish_report(opened, result.plan.outputs["reports"])
+        if as_json:
+            _print_json(described)
+        else:
+            for dataset, about in described["datasets"].items():
+                _print(f"{dataset:<14} {about['rows']:>7} rows  {about['uri']}")
+            if "report" in described:
+                _print(f"report: {described['report']}")
+
+    app.command(name, help=summary)(verb)
+
+
+for _name, _summary_text in STAGES.items():
+    _add_stage(_name, _summary_text)
+
+
+@app.command()
+def export(
+    out: Annotated[str, typer.Option("--out", help="File to write, .jsonl or .parquet; a path or s3://.")],
+    config: ConfigOption = None,
+    store: StoreOption = None,
+    run: Annotated[
+        str, typer.Option("--run", help="Which run: its id, or the latest that reached its gates.")
+    ] = "latest",
+    split: Annotated[str, typer.Option("--split", help="Which tasks: sft or rl.")] = "sft",
+    failures: Annotated[bool, typer.Option("--failures", help="Include trajectories that did not succeed.")] = False,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Write trajectories as training data: {tools, messages, meta, source}."""
+    from compoworld_core.pipeline.run import find_run
+    from compoworld_core.rollouts.export import export_records, write_jsonl, write_parquet
+    from compoworld_core.rollouts.trajectory import TRAJECTORIES
+    from compoworld_core.storage import open_store, read_dataset
+    from compoworld_core.tasks.datasets import TASKS
+
+    write = {".jsonl": write_jsonl, ".parquet": write_parquet}.get(Path(out).suffix)
+    if write is None:
+        raise InputError(f"--out {out}: needs a name that ends in .jsonl or .parquet")
+    if os.path.exists(out):
+        raise InputError(f"--out {out}: is there already; remove it or choose another name")
+    opened = open_store(_load(config, store).store)
+    record = find_run(opened, run)
+    trajectories = read_dataset(opened, record.location("trajectories"), TRAJECTORIES)
+    tasks = read_dataset(opened, record.location("tasks"), TASKS)
+    count = write(export_records(trajectories, tasks, split=split, only_successes=not failures), out)  # type: ignore[arg-type]  # checked there
+    if as_json:
+        _print_json({"run": record.id, "split": split, "records": count, "file": out})
+    else:
+        _print(f"wrote {count} records of {record.id} ({split}) to {out}")
+
+
+@app.command()
+def bench(as_json: JsonOption = False, debug: DebugOption = False) -> None:
+    """Measure how fast services and worlds are on this machine."""
+    from compoworld_core.pipeline.bench import measure
+
+    result = measure()
+    if as_json:
+        _print_json(result.model_dump())
+    else:
+        for name, value in result.model_dump().items():
+            _print(f"{name:<32} {value:>14,.3f}")
+
+
+@app.command()
+def doctor(store: StoreOption = None, as_json: JsonOption = False, debug: DebugOption = False) -> int:
+    """Check that this machine has what is needed."""
+    from compoworld_core.pipeline.doctor import examine
+
+    checkups = list(examine(store))
+    if as_json:
+        _print_json({item.name: {"is_fine": item.is_fine, "found": item.found} for item in checkups})
+    else:
+        for item in checkups:
+            _print(f"{'ok     ' if item.is_fine else 'MISSING'}  {item.name:<10} {item.found}")
+    return 0 if all(item.is_fine for item in checkups) else InputError.exit_code
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""Runs: one execution of all stages, recorded with what it made, and whether it is good enough to be the latest."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from compoworld_core.errors import InputError, StorageError, TransientError
+from compoworld_core.pipeline.runner import StageResult
+from compoworld_core.pipeline.work.report import PAGES, REPORT
+from compoworld_core.rollouts.trajectory import TRAJECTORIES
+from compoworld_core.services.datasets import SERVICES
+from compoworld_core.storage import (
+    DatasetLocation,
+    Store,
+    canonical_json,
+    digest,
+    move_ref,
+    read_dataset,
+    read_ref,
+)
+from compoworld_core.storage.files import FileStore
+from compoworld_core.synthesis.datasets import VERIFICATIONS
+
+LATEST: Final = "latest"
+_TRIES: Final = 5
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Gates(_Data):
+    """What a run must reach before it becomes the latest."""
+
+    min_tasks: int = Field(default=1, ge=0, description="Fewest tasks that passed all gates of theirs.")
+    min_trajectories: int = Field(default=1, ge=0, description="Fewest trajectories that are verified successes.")
+
+
+class DatasetRecord(_Data):
+    """A dataset of a run. `digest` covers its content."""
+
+    key: str
+    rows: int
+    digest: str
+
+
+class Totals(_Data):
+    """What a run made, in numbers.
+
+    Attributes:
+        tools: Tools by outcome of their admission.
+        successes: Trajectories that are verified successes.
+    """
+
+    specs: int
+    rejections: int
+    services: int
+    synthesised: int
+    tools: dict[str, int]
+    attempts: int
+    tasks: int
+    trajectories: int
+    successes: int
+
+
+class RunRecord(_Data):
+    """A run, complete: whoever has it and the store finds everything that it made.
+
+    Attributes:
+        datasets: By name.
+        failed_gates: A sentence for each gate that was not reached.
+    """
+
+    version: str
+    datasets: dict[str, DatasetRecord]
+    totals: Totals
+    failed_gates: tuple[str, ...]
+
+    @cached_property
+    def id(self) -> str:
+        """Content id: `run_` and the start of the sha256 of the record."""
+        return f"run_{digest(self)[:16]}"
+
+    def location(self, dataset: str) -> DatasetLocation:
+        """Where a dataset of the run lies."""
+        return DatasetLocation(dataset=dataset, key=self.datasets[dataset].key)
+
+
+def record_run(store: Store, version: str, results: Iterable[StageResult], gates: Gates) -> RunRecord:
+    """Store a run's record, and make it the latest if it reached all gates."""
+    datasets = {
+        name: DatasetRecord(key=result.plan.key, rows=commit.rows, digest=commit.digest)
+        for result in results
+        for name, commit in result.commits.items()
+    }
+    totals = _count(store, datasets)
+    record = RunRecord(version=version, datasets=datasets, totals=totals, failed_gates=tuple(_failed(gates, totals)))
+    store.create(f"runs/{record.id}.json", canonical_json(record).encode())
+    if not record.failed_gates:
+        _make_latest(store, record.id)
+    return record
+
+
+def find_run(store: Store, name: str = LATEST) -> RunRecord:
+    """A run by its id, or the latest.
+
+    Raises:
+        InputError: There is no such run.
+        StorageError: Its record is damaged.
+    """
+    run_id = read_ref(store, LATEST) if name == LATEST else name
+    data = store.read(f"runs/{run_id}.json") if run_id else None
+    if data is None:
+        known = ", ".join(item.removeprefix("runs/").removesuffix(".json") for item in store.names("runs"))
+        missing = "has no run that reached its gates" if name == LATEST else f"has no run {name!r}"
+        hint = f"it has {known}; name one with --run" if known else "run `compoworld run` first"
+        raise InputError(f"{store.uri} {missing}: {hint}")
+    try:
+        return RunRecord.model_validate_json(data)
+    except ValidationError as error:
+        raise StorageError(f"{store.uri}/runs/{run_id}.json: damaged, or written by another version: {error}") from None
+
+
+def publish_report(store: Store, location: DatasetLocation) -> str:
+    """Lay the report's page where people can open it: beside its dataset, and on top of a directory. Its URI."""
+    name = f"{location.path}/{REPORT}"
+    page = next(iter(read_dataset(store, location, PAGES))).html.encode()
+    store.create(name, page)
+    if not isinstance(store, FileStore):
+        return f"{store.uri}/{name}"
+    top = store.root / REPORT
+    partial = top.with_name(f".{REPORT}.{os.getpid()}")
+    partial.write_bytes(page)
+    partial.replace(top)
+    return top.as_uri()
+
+
+def _count(store: Store, datasets: dict[str, DatasetRecord]) -> Totals:
+    def location(dataset: str) -> DatasetLocation:
+        return DatasetLocation(dataset=dataset, key=datasets[dataset].key)
+
+    tools = Counter(admission.outcome for admission in read_dataset(store, location("verifications"), VERIFICATIONS))
+    return Totals(
+        specs=datasets["specs"].rows,
+        rejections=datasets["rejections"].rows,
+        services=datasets["services"].rows,
+        synthesised=sum(item.origin != "library" for item in read_dataset(store, location("services"), SERVICES)),
+        tools=dict(sorted(tools.items())),
+        attempts=datasets["attempts"].rows,
+        tasks=datasets["tasks"].rows,
+        trajectories=datasets["trajectories"].rows,
+        successes=sum(item.succeeded for item in read_dataset(store, location("trajectories"), TRAJECTORIES)),
+    )
+
+
+def _failed(gates: Gates, totals: Totals) -> Sequence[str]:
+    wanted = (("tasks", totals.tasks, gates.min_tasks), ("successes", totals.successes, gates.min_trajectories))
+    names = {"tasks": "tasks", "successes": "trajectories that succeeded"}
+    return [f"{found} {names[name]}, at least {least} are wanted" for name, found, least in wanted if found < least]
+
+
+def _make_latest(store: Store, run_id: str) -> None:
+    for _ in range(_TRIES):
+        if move_ref(store, LATEST, run_id, expected=read_ref(store, LATEST)):
+            return
+    raise TransientError(f"{store.uri}/refs/{LATEST}: other runs kept moving it")

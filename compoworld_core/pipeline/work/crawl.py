@@ -1,0 +1,54 @@
+"""Crawl: a source of service descriptions becomes specs and rejections."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from compoworld_core.library.registry import library_services
+from compoworld_core.pipeline.stage import Inputs, Shard
+from compoworld_core.specs.names import unique_service_names
+from compoworld_core.specs.sources import ACCEPTED_FORMS, open_source, read_specs
+
+
+class CrawlConfig(BaseModel):
+    """Where service descriptions come from."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: str = Field(default="bundled", description=f"Where service descriptions come from: {ACCEPTED_FORMS}.")
+    limit: int | None = Field(default=None, ge=1, description="Servers to read; all if left out.")
+
+
+def outside(config: CrawlConfig) -> dict[str, Any]:
+    """The source's content, and the names that are taken.
+
+    Raises:
+        InputError: There is no such source.
+    """
+    open_source(config.source)
+    path = Path(config.source.removeprefix("jsonl:"))
+    content = "" if config.source == "bundled" else _sha256(path)
+    return {"content": content, "taken": sorted(library_services())}
+
+
+def plan(config: CrawlConfig, inputs: Inputs) -> int:
+    """One: names are made unique over the whole source."""
+    return 1
+
+
+def run(config: CrawlConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseModel]:
+    """Specs under names that no other spec and no library service has, then rejections."""
+    specs, rejections = read_specs(open_source(config.source), config.limit)
+    library = [service.spec() for service in library_services().values()]
+    yield from unique_service_names([*library, *specs])[len(library) :]
+    yield from rejections
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,31 @@
+"""What a process keeps open between shards: guests for untrusted code, and the catalogue of a dataset of services.
+
+Catalogues are kept because worlds, once built, are reused through them. Nothing here decides content.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from compoworld_core.library.registry import library_services
+from compoworld_core.pipeline.stage import Input
+from compoworld_core.services.hosted import HostPool
+from compoworld_core.services.package import ServicePackage
+from compoworld_core.worlds.catalogue import Catalogue
+
+_catalogues: dict[str, Catalogue] = {}
+
+
+@cache
+def host_pool() -> HostPool:
+    """This process's guests."""
+    return HostPool()
+
+
+def open_catalogue(services: Input[ServicePackage]) -> Catalogue:
+    """The packages of a dataset, ready to be opened; the latest is kept."""
+    key = services.commit.digest
+    if key not in _catalogues:
+        _catalogues.clear()
+        _catalogues[key] = Catalogue(services, library_services(), host_pool().backend)
+    return _catalogues[key]

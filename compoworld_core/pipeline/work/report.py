@@ -1,0 +1,69 @@
+"""Report: everything that was made, on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict
+
+from compoworld_core import __version__
+from compoworld_core.pipeline.stage import Inputs, Shard
+from compoworld_core.rollouts.trajectory import TRAJECTORIES
+from compoworld_core.services.datasets import SERVICES
+from compoworld_core.specs.datasets import REJECTIONS, SPECS
+from compoworld_core.storage import DatasetType
+from compoworld_core.synthesis.datasets import VERIFICATIONS
+from compoworld_core.tasks.datasets import ATTEMPTS, TASKS
+from compoworld_core.viewer.report import ReportData, render_report
+
+REPORT: Final = "report.html"
+
+READ: Final[tuple[DatasetType[Any], ...]] = (
+    SPECS,
+    REJECTIONS,
+    SERVICES,
+    VERIFICATIONS,
+    TASKS,
+    ATTEMPTS,
+    TRAJECTORIES,
+)
+
+
+class ReportConfig(BaseModel):
+    """There is nothing to configure."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Page(BaseModel):
+    """A self-contained HTML page."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    html: str
+
+
+PAGES = DatasetType("reports", 1, Page)
+
+
+def plan(config: ReportConfig, inputs: Inputs) -> int:
+    """One: a page shows everything."""
+    return 1
+
+
+def run(config: ReportConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseModel]:
+    """The page."""
+    data = ReportData(
+        created_from={item.name: inputs[item].location.key for item in READ},
+        version=__version__,
+        specs=inputs[SPECS],
+        rejections=inputs[REJECTIONS],
+        packages=inputs[SERVICES],
+        admissions=inputs[VERIFICATIONS],
+        tasks=inputs[TASKS],
+        attempts=inputs[ATTEMPTS],
+        trajectories=inputs[TRAJECTORIES],
+    )
+    yield Page(name=REPORT, html=render_report(data))

@@ -1,0 +1,34 @@
+"""The datasets of this room: what was judged, and what there is nothing of to judge."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from compoworld_core.storage import DatasetType
+from compoworld_core.synthesis.admission import Admission
+from compoworld_core.synthesis.build import BuildReason
+
+OmissionReason = Literal["world_model", "unclear", "author", BuildReason]
+
+
+class Omission(BaseModel):
+    """A tool that a spec promises and no package has.
+
+    Attributes:
+        reason: `world_model`: its effect lies outside stored rows. `unclear`: the author could not tell what it means.
+            `author`: the author failed on the whole spec. Otherwise why its source is no package (`BuildError`).
+        detail: A sentence for people.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    service: str
+    tool: str
+    reason: OmissionReason
+    detail: str
+
+
+VERIFICATIONS = DatasetType("verifications", 1, Admission)
+OMISSIONS = DatasetType("omissions", 1, Omission)
