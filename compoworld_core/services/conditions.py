@@ -6,11 +6,13 @@ packages, recipes and tasks), they see nothing but JSON row views, and they are 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
-from typing import Annotated, Any, Literal, Protocol
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Any, Literal, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from compoworld_core.services.facts import Fact, FactKind, fact_of, states
 from compoworld_core.services.record import Row
@@ -29,7 +31,7 @@ class Test(_Data):
         field: Field of the row; dots reach into nested objects and list positions (`lines.0.sku`).
         op: `contains`: the list has the value, or the text has it as a part, whatever its case. `mentions`: the text
             states the fact (`kind`) in any usual notation. `in`: the value is a list that has the field's value.
-            Texts that are decimal numbers compare as numbers.
+            Texts that are decimal numbers compare as numbers, texts that are times with an offset as times.
         value: A literal.
         other: Another field of the same row.
         row: A field of some other row, found when the test is evaluated.
@@ -44,6 +46,12 @@ class Test(_Data):
     row: RowRef | None = None
     kind: FactKind | None = None
 
+    @model_validator(mode="after")
+    def _has_one_right_side(self) -> Self:
+        if (self.value is not None) + (self.other is not None) + (self.row is not None) > 1:
+            raise ValueError("a test compares with one of `value`, `other` and `row`, not with several")
+        return self
+
 
 class Rule(_Data):
     """A rule that every row of a table keeps: if it passes `where`, it also passes `satisfies`.
@@ -54,6 +62,12 @@ class Rule(_Data):
     where: tuple[Test, ...] = ()
     satisfies: tuple[Test, ...]
     message: str
+
+    @model_validator(mode="after")
+    def _sees_one_row(self) -> Self:
+        if any(test.row is not None for test in (*self.where, *self.satisfies)):
+            raise ValueError("a rule sees one row only; its tests can't refer to others")
+        return self
 
     def broken_by(self, row: Mapping[str, Any]) -> bool:
         """Whether the row breaks the rule."""
@@ -117,11 +131,17 @@ class Before(_Data):
 
 
 class Stated(_Data):
-    """A fact, or a fact taken from a row when evaluated."""
+    """Either a fact, or a fact taken from a row when evaluated."""
 
     fact: Fact | None = None
     row: RowRef | None = None
     kind: FactKind | None = None
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> Self:
+        if (self.fact is None) == (self.row is None):
+            raise ValueError("a stated fact needs either `fact` or `row`")
+        return self
 
 
 class Answer(_Data):
@@ -253,24 +273,22 @@ def watched_tables(condition: Condition) -> frozenset[tuple[str, str]]:
     """The (service, table) pairs whose changes can alter the condition."""
     match condition:
         case Rows() | Unchanged():
-            refs = {pair for test in condition.where if test.row for pair in _ref_tables(test.row)}
-            return frozenset({(condition.service, condition.table), *refs})
+            return frozenset(_tables(condition))
         case Before():
-            return frozenset((event.service, event.table) for event in (condition.earlier, condition.later))
+            return frozenset(_tables(condition.earlier) | _tables(condition.later))
         case Answer():
-            refs = {
-                pair for item in (*condition.states, *condition.omits) if item.row for pair in _ref_tables(item.row)
-            }
-            return frozenset(refs)
+            rows = (item.row for item in (*condition.states, *condition.omits) if item.row)
+            return frozenset().union(*map(_tables, rows))
         case All() | AnyOf():
             return frozenset().union(*(watched_tables(part) for part in condition.parts))
         case Not():
             return watched_tables(condition.part)
 
 
-def _ref_tables(ref: RowRef) -> set[tuple[str, str]]:
-    nested = {pair for test in ref.where if test.row for pair in _ref_tables(test.row)}
-    return {(ref.service, ref.table), *nested}
+def _tables(part: Rows | Unchanged | Event | RowRef) -> set[tuple[str, str]]:
+    """The table that a part is about, and those that its tests refer to."""
+    referred = (_tables(test.row) for test in part.where if test.row)
+    return {(part.service, part.table)}.union(*referred)
 
 
 def matching_rows(condition: Rows | RowRef, evidence: Evidence) -> Iterator[Row]:
@@ -338,38 +356,68 @@ def _compare(left: Any, test: Test, right: Any) -> bool:
             return _ordered(left, test.op, right)
 
 
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{1,40})?")
+_INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|[+-][0-9:]+)")
+
+
 def _decimal(value: Any) -> Decimal | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
-    try:
-        number = Decimal(str(value))
-    except InvalidOperation:
+    if isinstance(value, str) and not _DECIMAL.fullmatch(value):
         return None
+    number = Decimal(value) if isinstance(value, int) else Decimal(str(value))
     return number if number.is_finite() else None
 
 
+def _instant(value: Any) -> datetime | None:
+    if not isinstance(value, str) or not _INSTANT.fullmatch(value):
+        return None
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        return None
+
+
 def equal(left: Any, right: Any) -> bool:
-    """JSON equality, except that a decimal text equals the same number."""
-    if type(left) is type(right) and left == right:
-        return True
-    if isinstance(left, str) and isinstance(right, str) and not ("." in left and "." in right):
-        return False
+    """JSON equality, except that a decimal text equals the same number and a time is the same in any offset.
+
+    Of two texts, at least one needs a decimal point to be compared as numbers: `7` and `007` are two ids.
+    """
+    if isinstance(left, str) and isinstance(right, str):
+        if left == right:
+            return True
+        if (moment := _instant(left)) is not None:
+            return moment == _instant(right)
+        if "." not in left and "." not in right:
+            return False
     a, b = _decimal(left), _decimal(right)
     if a is not None and b is not None:
         return a == b
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
         return len(left) == len(right) and all(map(equal, left, right))
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(equal(value, right[key]) for key, value in left.items())
     return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
 
 
 def _ordered(left: Any, op: Op, right: Any) -> bool:
-    a, b = _decimal(left), _decimal(right)
+    a: Any = _decimal(left)
+    b: Any = _decimal(right)
     if a is None or b is None:
         if not (isinstance(left, str) and isinstance(right, str)):
             return False
-        a, b = left, right  # type: ignore[assignment]
-    less, same = a < b, a == b  # type: ignore[operator]
-    return {"lt": less, "le": less or same, "gt": not (less or same), "ge": not less}[op]
+        a, b = _instant(left), _instant(right)
+        if a is None or b is None:
+            a, b = left, right
+    match op:
+        case "lt":
+            return bool(a < b)
+        case "le":
+            return bool(a <= b)
+        case "gt":
+            return bool(a > b)
+        case _:
+            return bool(a >= b)
 
 
 def value_at(row: Mapping[str, Any], path: str) -> Any:
@@ -378,7 +426,7 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
     for part in path.split("."):
         if isinstance(value, Mapping) and part in value:
             value = value[part]
-        elif isinstance(value, list | tuple) and part.isdigit() and int(part) < len(value):
+        elif isinstance(value, list | tuple) and part.isdecimal() and int(part) < len(value):
             value = value[int(part)]
         else:
             return _ABSENT
@@ -396,8 +444,7 @@ def _resolve(ref: RowRef, evidence: Evidence | None) -> Any:
 def _stated(item: Stated, text: str, evidence: Evidence) -> bool:
     if item.fact is not None:
         return states(text, item.fact)
-    if item.row is None:
-        raise ValueError("a stated fact needs `fact` or `row`")
+    assert item.row is not None
     value = _resolve(item.row, evidence)
     if value is _ABSENT or value is None:
         return False

@@ -6,8 +6,9 @@ Rubrics must not reject `€1.392,00` for `1392.00`, nor accept `INV-1392` as th
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Literal
 
@@ -34,16 +35,28 @@ class Fact(BaseModel):
 _MONTHS = """
     january february march april may june july august september october november december
 """.split()
-_NUMBER = re.compile(
-    r"(?<![A-Za-z0-9_#/.,'])(?:(?<![\w-])[A-Z]{3}[ \u00a0]?)?[-−]?(\d[\d.,'’\u00a0\u202f ]*\d|\d)(?![A-Za-z0-9_])"
-)
+_CODE = "AED|AUD|BRL|CAD|CHF|CNY|CZK|DKK|EUR|GBP|HKD|HUF|INR|JPY|KRW|MXN|NOK|NZD|PLN|SEK|SGD|TRY|USD|ZAR"
+_GAP = "[ \u00a0\u2009\u202f]"
+_DIGITS = re.compile(rf"\d{{1,3}}(?:{_GAP}\d{{3}}(?!\d))+(?:[.,]\d+)?|\d+(?:[.,]\d+|['’]\d{{3}}(?!\d))*")
+_NO_NUMBER_BEFORE = re.compile(r"(?:[^\W_]|[^\W_][-−_.'’]|\d:|[#/])$")
+_CODE_BEFORE = re.compile(rf"(?<![^\W_])(?:{_CODE})[-−]?$")
+_NO_NUMBER_AFTER = re.compile(r"[^\W_]|_[^\W_]|\.[^\W\d_]|:\d|-[A-Z]")
+_UNIT_AFTER = re.compile(rf"(?:{_CODE}|kr|zł|kg|km|cm|mm|min|pcs|h|x)(?![^\W_])")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_ISO_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?")
+_LIKE_SIGNS = str.maketrans(
+    {
+        **dict.fromkeys("‐‑‒–—−", "-"),
+        **dict.fromkeys("‘’ʼ`´", "'"),
+        **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff"),
+    }
+)
 
 
 def fact_of(value: object, semantic: str | None = None) -> Fact:
     """The fact that a JSON value states, with its kind taken from the semantic type or the value's form."""
     text = value if isinstance(value, str) else str(value)
-    if semantic in ("date", "timestamp") or _ISO_DATE.fullmatch(text):
+    if semantic in ("date", "timestamp") or _ISO_DATE.fullmatch(text) or _ISO_TIME.fullmatch(text):
         return Fact(kind="date", value=text)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if is_number or semantic in ("money", "percent", "quantity"):
@@ -55,77 +68,94 @@ def fact_of(value: object, semantic: str | None = None) -> Fact:
 
 
 def states(text: str, fact: Fact) -> bool:
-    """Whether the text states the fact."""
-    if fact.kind == "number":
-        wanted = abs(Decimal(fact.value))
-        return any(wanted == number for number in _numbers(text))
-    if fact.kind == "date":
-        return _states_date(text, fact.value) and ("T" not in fact.value or _states_time(text, fact.value))
+    """Whether the text states the fact. A fact that is not of its kind (`13/45` as a date) is stated nowhere."""
+    try:
+        if fact.kind == "number":
+            wanted = abs(Decimal(fact.value))
+            return any(wanted == number for number in _numbers(text))
+        if fact.kind == "date":
+            return _states_date(text, fact.value) and (len(fact.value) <= 10 or _states_time(text, fact.value))
+    except (InvalidOperation, ValueError):
+        return False
     return _contains_words(text, fact.value)
 
 
+def _folded(text: str) -> str:
+    """The text without differences of case, spacing, Unicode form and typography."""
+    plain = unicodedata.normalize("NFKC", text.translate(_LIKE_SIGNS)).casefold()
+    return " ".join(unicodedata.normalize("NFKC", plain).split())
+
+
 def _contains_words(text: str, words: str) -> bool:
-    needle = " ".join(words.split()).casefold()
+    needle = _folded(words)
     if not needle:
         return False
-    pattern = (
-        rf"(?<!\w){re.escape(needle)}(?!\w)" if needle[0].isalnum() and needle[-1].isalnum() else re.escape(needle)
-    )
-    return re.search(pattern, " ".join(text.split()).casefold()) is not None
+    before, after = "", ""
+    if needle[0].isalnum():
+        before = r"(?<![^\W_])"
+    if needle[-1].isalnum():
+        after = r"(?![^\W_])"
+    if "@" in needle:
+        before, after = r"(?<![\w.+-])", r"(?!\w|[.-]\w)"
+    elif " " not in needle and any(map(str.isdigit, needle)):  # an id is not a part of a longer one
+        before, after = before + r"(?<!\w-)", after + r"(?!-\w)"
+    return re.search(before + re.escape(needle) + after, _folded(text)) is not None
 
 
 def _numbers(text: str) -> Iterator[Decimal]:
     """Every amount in the text, in each reading that its separators allow."""
-    for match in _NUMBER.finditer(_ISO_DATE.sub(" ", text)):
-        before = text[: match.start()]
-        if match.group(0)[0] in "-−" and before and (before[-1].isalnum() or before[-1] == "_"):
+    text = _ISO_DATE.sub(" ", _ISO_TIME.sub(" ", text))
+    for match in _DIGITS.finditer(text):
+        before, after = text[max(match.start() - 6, 0) : match.start()], text[match.end() : match.end() + 6]
+        if _NO_NUMBER_BEFORE.search(before) and not _CODE_BEFORE.search(before):
             continue
-        yield from _readings(match.group(1))
+        if _NO_NUMBER_AFTER.match(after) and not _UNIT_AFTER.match(after):
+            continue
+        digits = re.sub("['’]", "", match.group())
+        yield from _readings(re.sub(_GAP, "", digits))
+        for part in re.split(_GAP, digits) if re.search(_GAP, digits) else ():
+            yield from _readings(part)
 
 
 def _readings(digits: str) -> Iterator[Decimal]:
-    digits = re.sub(r"['’\u00a0\u202f]", "", digits)
-    for chunk in re.split(r" (?!\d{3}(?!\d))", digits):
-        yield from _chunk_readings(chunk.replace(" ", "").strip(".,"))
-
-
-def _chunk_readings(digits: str) -> Iterator[Decimal]:
     last = max(digits.rfind("."), digits.rfind(","))
     if last < 0:
-        if digits:
-            yield Decimal(digits)
+        yield Decimal(digits)
         return
-    separator = digits[last]
-    whole = re.sub(r"[.,]", "", digits[:last])
-    tail = digits[last + 1 :]
-    other = "," if separator == "." else "."
-    if digits.count(separator) == 1 and whole:
-        yield Decimal(f"{whole}.{tail}")
-    if len(tail) == 3 and other not in digits[last:]:
-        yield Decimal(whole + tail)
+    separator, other = digits[last], "," if digits[last] == "." else "."
+    whole, tail = digits[:last], digits[last + 1 :]
+    if separator not in whole:
+        yield Decimal(f"{whole.replace(other, '')}.{tail}")
+    if len(tail) == 3 and other not in whole:
+        yield Decimal(whole.replace(separator, "") + tail)
 
 
 def _states_date(text: str, iso: str) -> bool:
-    folded = " ".join(text.split()).casefold()
+    folded = _folded(text)
     day = date.fromisoformat(iso[:10])
     month = _MONTHS[day.month - 1]
-    names = f"(?:{month}|{month[:3]}\\.?{'|sept' if day.month == 9 else ''})"
-    year = f"(?:,? {day.year})?"
+    short = "sept?" if day.month == 9 else month[:3]
+    names = rf"(?:{month}|{short}\.?)"
     ordinal = rf"0?{day.day}(?:st|nd|rd|th|\.)?"
+    year = rf"(?:(?:,? |-){day.year})?(?!\w)(?!\.?(?:,? |-)(?:19|20)\d\d(?!\d))"
     forms = (
-        rf"{day.year}-{day.month:02}-{day.day:02}(?!\d)",
-        rf"{day.year}/0?{day.month}/0?{day.day}(?!\d)",
-        rf"(?<!\d){ordinal}(?: of)? {names}{year}\b(?! \d{{4}})",
-        rf"\b{names} {ordinal}{year}(?!\d)(?!,? \d{{4}})",
-        rf"(?<!\d)0?{day.day}[./]0?{day.month}[./]{day.year}(?!\d)",
-        rf"(?<!\d)0?{day.month}/0?{day.day}/{day.year}(?!\d)",
+        rf"(?<!\d){day.year}-0?{day.month}-0?{day.day}(?!\d)",
+        rf"(?<!\d){day.year}/0?{day.month}/0?{day.day}(?!\d)",
+        rf"(?<!\d){ordinal}(?: of)?[ -]{names}{year}",
+        rf"(?<!\w){names} {ordinal}{year}",
+        rf"(?<!\d)0?{day.day}(?P<sep>[./-])0?{day.month}(?P=sep){day.year}(?!\d)",
+        rf"(?<!\d)0?{day.month}(?P<sep>[/-])0?{day.day}(?P=sep){day.year}(?!\d)",
     )
     return any(re.search(form, folded) for form in forms)
 
 
 def _states_time(text: str, iso: str) -> bool:
     """Whether the text states the time of day, to the minute, in 24 or 12 hours."""
-    hour, minute = int(iso[11:13]), iso[14:16]
-    half = f"0?{hour % 12 or 12}[:.]{minute}(?:[:.]\\d\\d)? ?{'pm' if hour >= 12 else 'am'}"
-    folded = text.casefold().replace("p.m.", "pm").replace("a.m.", "am")
-    return re.search(rf"(?<!\d)(?:{hour:02}|{hour})[:.h]{minute}(?!\d)|(?<!\d){half}", folded) is not None
+    moment = datetime.fromisoformat(iso)
+    hour, minute = moment.hour, f"{moment.minute:02}"
+    half, other = ("pm", "am") if hour >= 12 else ("am", "pm")
+    seconds = r"(?:[:.]\d\d)?"
+    full = rf"0?{hour}[:.h]{minute}(?!\d)(?!{seconds} ?{other})"
+    minutes = rf"[:.]{minute}{seconds}" if moment.minute else rf"(?:[:.]00{seconds})?"
+    folded = _folded(text).replace("p.m.", "pm").replace("a.m.", "am")
+    return re.search(rf"(?<!\d)(?:{full}|0?{hour % 12 or 12}{minutes} ?{half}(?![^\W_]))", folded) is not None

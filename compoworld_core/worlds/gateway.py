@@ -98,11 +98,13 @@ class Gateway:
 
     @staticmethod
     def _check(name: str, arguments: Mapping[str, Any]) -> None:
-        parameters = _PARAMETERS.get(name)
+        parameters = _PARAMETERS.get(name) if isinstance(name, str) else None
         if parameters is None:
             raise NotFound(
-                f"no tool named {name[:80]!r}; there are {', '.join(_PARAMETERS)}; others go through call_tool"
+                f"no tool named {str(name)[:80]!r}; there are {', '.join(_PARAMETERS)}; others go through call_tool"
             )
+        if not isinstance(arguments, Mapping):
+            raise InvalidArguments(f"{name} needs its arguments as an object")
         if unknown := set(arguments) - set(parameters):
             raise InvalidArguments(f"{name} takes no {', '.join(sorted(map(repr, unknown)))[:200]}")
         for parameter, kind in parameters.items():

@@ -6,6 +6,7 @@ and gate starts from the same snapshot.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -127,7 +128,7 @@ class World:
                 table.update(operation.key, **operation.values)
             else:
                 table.delete(operation.key)
-        except ToolError:
+        except BaseException:
             state.rollback()
             raise
         entry = state.journal[-1]
@@ -149,8 +150,9 @@ class World:
                     change = self.apply(operation)
                 except ToolError:
                     continue  # the agent removed what the reaction was about to change
-                self.log.append(LogEntry(operation.service, "reaction", "", (change,)))
-                touched.add((operation.service, operation.table))
+                if change.is_real:
+                    self.log.append(LogEntry(operation.service, "reaction", "", (change,)))
+                    touched.add((operation.service, operation.table))
 
     # Evidence, for conditions
 
@@ -187,7 +189,8 @@ def open_world(recipe: WorldRecipe, catalogue: Catalogue) -> World:
     """Build a recipe's world: services from the universe, then the plants, then the snapshot.
 
     Raises:
-        InputError: A pinned package or tool is not in the catalogue, or a plant is refused.
+        InputError: A pinned package or tool is not in the catalogue, a plant is refused, a reaction is about a table
+            that no service has, or two tools cannot be told apart.
     """
     return _snapshot(_Key(recipe, catalogue)).fork()
 
@@ -217,6 +220,8 @@ def _snapshot(key: _Key) -> World:
     user = User(universe.user.name, universe.user.email)
     services: dict[str, RunningService] = {}
     for pin in recipe.services:
+        if pin.name in services:
+            raise InputError(f"the recipe lists service {pin.name!r} twice")
         package = catalogue.package(pin.name, pin.package)
         context = Context(pin.name, recipe.universe.seed, recipe.start_time, user)
         services[pin.name] = RunningService.start(package, catalogue.backend(package), context, universe)
@@ -229,24 +234,40 @@ def _snapshot(key: _Key) -> World:
             raise InputError(f"a plant in {plant.do.service}.{plant.do.table} is refused: {error}") from error
         if plant.facts:
             facts[plant.do.service, plant.do.table, change.key] = plant.facts
+    for reaction in recipe.reactions:
+        _require_tables(reaction, services)
     for service in services.values():
         service.state.seal()
     return World(recipe, universe, services, world.tools, facts, recipe.reactions)
 
 
+def _require_tables(reaction: Reaction, services: Mapping[str, RunningService]) -> None:
+    applied = {(operation.service, operation.table) for operation in reaction.apply}
+    for service, table in sorted(watched_tables(reaction.when) | applied):
+        if service not in services or table not in services[service].state.tables:
+            raise InputError(f"a reaction is about {service}.{table}, which this world does not have")
+
+
 def _bind_tools(recipe: WorldRecipe, services: Mapping[str, RunningService]) -> dict[str, BoundTool]:
     """Tools by their name in this world: on a clash, every clashing tool carries its service's name."""
-    owners: dict[str, list[str]] = {}
+    specs: dict[tuple[str, str], ToolSpec] = {}
     for pin in recipe.services:
         for tool in pin.tools:
-            owners.setdefault(tool, []).append(pin.name)
-    bound = {}
-    for pin in recipe.services:
-        for tool in pin.tools:
-            name = tool if len(owners[tool]) == 1 else f"{pin.name}__{tool}"
             try:
-                spec = services[pin.name].package.tool(tool)
+                specs[pin.name, tool] = services[pin.name].package.tool(tool)
             except KeyError:
                 raise InputError(f"the recipe lists tool {tool!r}, which package {pin.name!r} does not have") from None
-            bound[name] = BoundTool(name, pin.name, spec)
-    return bound
+    names = {place: place[1] for place in specs}
+    while clashing := _clashing(names):
+        prefixed = {place: "__".join(place) for place in clashing}
+        if all(names[place] == name for place, name in prefixed.items()):
+            places = " and ".join(f"{tool!r} of {service!r}" for service, tool in prefixed)
+            raise InputError(f"tools {places} would have the same name; rename one of the services")
+        names |= prefixed
+    return {names[place]: BoundTool(names[place], place[0], spec) for place, spec in specs.items()}
+
+
+def _clashing(names: Mapping[tuple[str, str], str]) -> list[tuple[str, str]]:
+    """Tools whose names are not theirs alone: a prefixed name may be the plain name of another tool."""
+    counts = Counter(names.values())
+    return [place for place, name in names.items() if counts[name] > 1]
