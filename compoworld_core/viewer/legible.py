@@ -67,6 +67,7 @@ class _Cutter:
         self._left = budget
 
     def cut(self, value: Any, depth: int) -> Any:
+        self._left -= 4
         if isinstance(value, dict):
             return self._object(value, depth)
         if isinstance(value, list | tuple):
@@ -75,7 +76,6 @@ class _Cutter:
             text = clipped(value, min(_MAX_STRING, max(self._left, 40)))
             self._left -= len(text)
             return text
-        self._left -= 4
         return _number(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
     def _object(self, value: dict[str, Any], depth: int) -> Any:

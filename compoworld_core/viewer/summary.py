@@ -27,6 +27,7 @@ class Chart:
 
     Attributes:
         caption: What to take from it, in a sentence.
+        rest: What the bars leave out, in a sentence.
         is_ordered: Whether the labels are numbers in order (drawn as columns) rather than names (as rows).
     """
 
@@ -34,6 +35,7 @@ class Chart:
     caption: str
     bars: tuple[Bar, ...]
     is_ordered: bool = False
+    rest: str = ""
 
     @property
     def most(self) -> int:
@@ -135,10 +137,9 @@ def draw_charts(tasks: Sequence[Task]) -> tuple[Chart, ...]:
 def _rows(title: str, caption: str, counts: Counter[str]) -> Chart:
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     bars = [Bar(label, count) for label, count in ranked[:_MOST_BARS]]
-    if len(ranked) > _MOST_BARS:
-        rest = sum(count for _, count in ranked[_MOST_BARS:])
-        bars.append(Bar(f"{len(ranked) - _MOST_BARS:,} others", rest))
-    return Chart(title, caption, tuple(bars))
+    others = ranked[_MOST_BARS:]
+    rest = f"And {len(others):,} others, {sum(count for _, count in others):,} in all." if others else ""
+    return Chart(title, caption, tuple(bars), rest=rest)
 
 
 def _columns(title: str, caption: str, values: Sequence[int]) -> Chart:

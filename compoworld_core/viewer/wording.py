@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from compoworld_core.services.conditions import (
     All,
     Answer,
     AnyOf,
     Before,
+    Change,
     Condition,
     Event,
     Not,
@@ -45,7 +46,7 @@ def condition_in_words(condition: Condition) -> str:
     """A condition as a sentence without its full stop."""
     match condition:
         case Rows():
-            what = f"{_changed(condition.change)}{condition.service}.{condition.table}{_where(condition.where)}"
+            what = f"{_place(condition.change)}{condition.service}.{condition.table}{_where(condition.where)}"
             return f"{_count(condition.at_least, condition.at_most)} {what}"
         case Unchanged():
             return f"{condition.service}.{condition.table}{_where(condition.where)} stays as it is"
@@ -100,7 +101,7 @@ def spoken(value: Any, steps: dict[str, str | None]) -> list[Part]:
         case "$text" if isinstance(content, list):
             return [part for item in content for part in _plain(item, steps)]
         case "$round" if isinstance(content, list):
-            return [*spoken(content[0], steps), ["text", f" rounded to {_plain_text(content[1:])} places"]]
+            return [*spoken(content[0], steps), ["text", f" rounded to {_plain_text(content[-1])} places"]]
         case "$add" | "$sub" | "$mul" if isinstance(content, list):
             return _joined(content, _ARITHMETIC[operator], steps)
     return [["text", _plain_text(value)]]
@@ -145,16 +146,16 @@ def _plain_text(value: Any) -> str:
 
 def _count(least: int, most: int | None) -> str:
     if most == 0:
-        return "no"
+        return "no row"
     if most is None:
-        return {0: "any number of rows:", 1: "a"}.get(least, f"at least {least}")
+        return {0: "any number of rows", 1: "a row"}.get(least, f"at least {least} rows")
     if least == most:
-        return f"exactly {least}"
-    return f"at most {most}" if least == 0 else f"{least} to {most}"
+        return f"exactly {least} row{'' if least == 1 else 's'}"
+    return f"at most {most} row{'' if most == 1 else 's'}" if least == 0 else f"{least} to {most} rows"
 
 
-def _changed(change: Literal["created", "updated", "deleted"] | None) -> str:
-    return "row of " if change is None else f"row {change} in "
+def _place(change: Change | None) -> str:
+    return "of " if change is None else f"{change} in "
 
 
 def _event(event: Event) -> str:
@@ -176,7 +177,7 @@ def _test(test: Test) -> str:
 
 
 def _ref(ref: RowRef) -> str:
-    return f"the {ref.field} of the {_changed(ref.change)}{ref.service}.{ref.table}{_where(ref.where)}"
+    return f"the {ref.field} of the row {_place(ref.change)}{ref.service}.{ref.table}{_where(ref.where)}"
 
 
 def _list(items: Sequence[Stated]) -> str:

@@ -12,7 +12,7 @@ function desk(root, title, entries, fields, text, card, open) {
   }), grid);
   return (id, kind) => {
     const place = entries.findIndex((entry) => entry.id === id);
-    grid.classList.toggle("open", place >= 0);
+    root.classList.toggle("open", place >= 0);
     cards.forEach((node, entry) => (entry.id === id ? node.setAttribute("aria-current", "true") : node.removeAttribute("aria-current")));
     if (place < 0) {
       if (id) reading.replaceChildren(el("p", { class: "empty" }, "It is not among those that this page carries."));
@@ -43,6 +43,8 @@ function openTask(entry, place) {
   const task = block(`task-${place}`, null);
   const picture = task.picture;
   const tone = (service) => laneClass(picture, service);
+  const origin = new Map(picture.visits.flatMap((visit) => visit.dots.map((dot) => [dot.id, visit.service])));
+  const tint = (step) => tone(origin.get(step));
   const walk = drawWalk(picture);
   const rollouts = block("trajectories", []).filter((other) => other.task === entry.id);
   return [
@@ -54,7 +56,7 @@ function openTask(entry, place) {
     el("h2", null, "Rubric"),
     el("ul", { class: "panel rubric" }, task.criteria.map(criterion)),
     el("h2", null, "Reference solution"),
-    el("div", { class: "panel" }, el("ol", { class: "steps" }, task.steps.map((step) => solutionStep(step, tone)), answerStep(task.answer)), namedValues(task.values)),
+    el("div", { class: "panel" }, el("ol", { class: "steps" }, task.steps.map((step) => solutionStep(step, tone, tint)), answerStep(task.answer, tint)), namedValues(task.values, tint)),
     el("h2", null, "World"),
     world(task),
     rollouts.length > 0 && [el("h2", null, "Trajectories"), el("ul", { class: "chips" }, rollouts.map((other) => el("li", null, link("trajectory", other.id, null, chip(`${other.policy} #${other.rollout}`, other.succeeded ? "good" : "bad")))))],
@@ -70,7 +72,7 @@ function edgeList(walk, picture) {
   const service = new Map(picture.visits.flatMap((visit) => visit.dots.map((dot) => [dot.id, visit.service])));
   return lazy(`${plural(walk.arrows.length, "information edge")}, and the criterion that fails without each`, () =>
     el("ul", { class: "edges" }, walk.arrows.map((arrow, place) => {
-      const node = el("li", null, el("span", { class: "val" }, arrow.label), " ",
+      const node = el("li", null, el("span", { class: `val ${laneClass(picture, service.get(arrow.source))}` }, arrow.label), " ",
         el("span", { class: `lane ${laneClass(picture, service.get(arrow.source))}` }, arrow.source), " → ", el("span", { class: `lane ${laneClass(picture, service.get(arrow.target))}` }, arrow.target),
         el("span", { class: "sub" }, ` ${words(arrow.criterion)}`));
       hover(node, walk.focus, (_, other) => other === place);
@@ -80,31 +82,32 @@ function edgeList(walk, picture) {
 
 function criterion(item) {
   const initially = item.initially ? chip("holds at the start", "warn") : chip("must be brought about", "");
-  return el("li", null, el("div", { class: "what" }, el("span", { dir: "auto" }, item.description), " ", initially, lazy("as it is checked", () => el("p", { dir: "auto" }, item.words))));
+  const checked = () => el("p", { class: "words", dir: "auto" }, "checked as: ", item.words);
+  return el("li", null, el("span", { class: "mark note" }, item.initially ? "=" : "→"), lazy([el("span", { dir: "auto" }, item.description), " ", initially], checked, { class: "what" }));
 }
 
-function solutionStep(step, tone) {
+function solutionStep(step, tone, tint) {
   return el("li", null, el("span", { class: "id" }, step.id), el("div", null,
     el("span", { class: `lane ${tone(step.service)}` }, step.service), " ", el("code", null, step.tool), " ",
     step.effect === "write" && chip("write", "accent"), step.after.length > 0 && el("span", { class: "sub" }, ` after ${step.after.join(", ")}`),
-    step.arguments.length > 0 && pairs(step.arguments.map(([name, parts]) => [name, ...spoken(parts)]), "args")));
+    step.arguments.length > 0 && pairs(step.arguments.map(([name, parts]) => [name, ...spoken(parts, tint)]), "args")));
 }
 
-function answerStep(answer) {
+function answerStep(answer, tint) {
   if (!answer.length) return null;
-  return el("li", null, el("span", { class: "id" }, "↩"), el("div", null, el("span", { class: "lane" }, "final answer"), pairs(answer.map(([label, parts]) => [label, ...spoken(parts)]), "args")));
+  return el("li", null, el("span", { class: "id" }, "↩"), el("div", null, el("span", { class: "lane" }, "final answer"), pairs(answer.map(([label, parts]) => [label, ...spoken(parts, tint)]), "args")));
 }
 
-function namedValues(values) {
+function namedValues(values, tint) {
   if (!values.length) return null;
   return lazy(`${plural(values.length, "named value")}: where each comes from`, () =>
-    pairs(values.map(([name, , parts]) => [name, ...spoken(parts)]), "args"));
+    pairs(values.map(([name, , parts]) => [name, ...spoken(parts, tint)]), "args"));
 }
 
 function world(task) {
   const nothing = el("p", { class: "hint" }, "None.");
   const planted = task.plants.map(([what, values, facts]) => el("li", null, el("div", { class: "what" }, what), Object.keys(facts).length > 0 && pairs(Object.entries(facts).map(([name, value]) => [name, brief(value)]), "args"), json("values", values)));
-  const reacting = task.reactions.map(([when, moves]) => el("li", null, el("div", { class: "what", dir: "auto" }, `Once there is ${when}:`), moves.map(([what, values]) => [el("div", null, what), pairs(Object.entries(values).map(([name, value]) => [name, brief(value)]), "args")])));
+  const reacting = task.reactions.map(([when, moves]) => el("li", null, el("div", { class: "what", dir: "auto" }, `Once this holds: ${when}`), moves.map(([what, values]) => [el("div", null, what), pairs(Object.entries(values).map(([name, value]) => [name, brief(value)]), "args")])));
   return el("div", { class: "grid2" },
     el("div", { class: "panel" }, el("h3", null, "Planted before the start"), planted.length ? el("ul", { class: "world" }, planted) : nothing.cloneNode(true)),
     el("div", { class: "panel" }, el("h3", null, "The world's own moves"), reacting.length ? el("ul", { class: "world" }, reacting) : nothing.cloneNode(true)),

@@ -1,11 +1,12 @@
 function trajectoryView(root) {
   const entries = block("trajectories", []);
+  const texts = new Map(block("tasks", []).map((task) => [task.id, task.text]));
   return desk(root, "Trajectories", entries,
     [["Every outcome", (item) => [outcome(item)]], ["Every policy", (item) => [item.policy]], ["Every domain", (item) => item.domains]],
-    (item) => `${item.id} ${item.task} ${item.policy} ${item.domains.join(" ")}`,
+    (item) => `${item.id} ${item.task} ${item.policy} ${item.domains.join(" ")} ${texts.get(item.task) || ""}`,
     (item) => link("trajectory", item.id, null,
-      el("span", { class: "text" }, `${item.policy} #${item.rollout}`, el("span", { class: "sub" }, ` ${item.task}`)),
-      el("span", { class: "chips" }, verdictChip(item), el("span", { class: "sub" }, `${plural(item.steps, "step")} · ${plural(item.calls, "call")}`))),
+      el("span", { class: "text", dir: "auto" }, texts.get(item.task) || item.task),
+      el("span", { class: "chips" }, verdictChip(item), el("span", { class: "sub", dir: "auto" }, `${item.policy} #${item.rollout} · ${plural(item.calls, "call")}`))),
     openTrajectory);
 }
 
@@ -15,13 +16,13 @@ const verdictChip = (item) => chip(item.succeeded ? "verified" : item.error ? `e
 function openTrajectory(entry, place) {
   const detail = block(`trajectory-${place}`, null);
   const walk = drawWalk(detail.picture);
-  const known = block("tasks", []).find((task) => task.id === entry.task);
+  const known = block("tasks", []).findIndex((task) => task.id === entry.task);
   const [prompt, completion, cost] = detail.usage;
   return [
     el("div", { class: "ident" }, el("code", null, entry.id), el("span", { class: "chips" }, verdictChip(entry), chip(entry.policy), chip(`rollout ${entry.rollout}`), entry.predicted > 0 && chip(`${plural(entry.predicted, "call")} predicted by a world model`, "warn"))),
-    el("p", { class: "hint" }, `${plural(entry.steps, "step")}, ${plural(entry.calls, "call")} of services' tools`, prompt + completion > 0 && `, ${number(prompt)} + ${number(completion)} tokens`, Number(cost) > 0 && `, $${cost}`, "; task ", known ? link("task", entry.task, null, entry.task) : entry.task),
+    el("p", { class: "hint" }, `${plural(entry.steps, "step")}, ${plural(entry.calls, "call")} of services' tools`, prompt + completion > 0 && `, ${number(prompt)} + ${number(completion)} tokens`, Number(cost) > 0 && `, $${cost}`, "; task ", known >= 0 ? link("task", entry.task, null, entry.task) : entry.task),
     detail.error && el("p", { class: "notice" }, `Ended with an error (${detail.error[0]}): ${detail.error[1]}`),
-    known && [el("h2", null, "Instruction"), el("p", { class: "prose" }, known.text)],
+    known >= 0 && [el("h2", null, "Instruction"), el("p", { class: "prose" }, block(`task-${known}`, {}).instruction)],
     walk && [el("h2", null, "The way it went"), el("div", { class: "panel" }, walk.node, el("p", { class: "legend" }, el("span", null, "● changed something"), el("span", null, "○ read"), el("span", null, "dashed: refused")))],
     el("h2", null, "Verdict"),
     detail.verdict.length ? el("ul", { class: "panel rubric" }, detail.verdict.map(verdictRow)) : el("p", { class: "hint" }, "Nothing was judged."),
@@ -49,8 +50,7 @@ function callCard(call, picture) {
   const isObject = call.arguments !== null && typeof call.arguments === "object" && !Array.isArray(call.arguments);
   const entries = isObject ? Object.entries(call.arguments) : [["arguments", call.arguments]];
   const inline = !call.is_real && !call.is_malformed;
-  return el("div", { class: kind },
-    el("div", { class: "head" },
+  const head = el("span", { class: "head" },
       mark(call.succeeded, call.succeeded ? "answered" : "refused"),
       call.service && el("span", { class: `lane ${laneClass(picture, call.service)}` }, call.service),
       el("span", { class: "what", dir: "auto" }, call.tool || call.name),
@@ -58,7 +58,10 @@ function callCard(call, picture) {
       call.code && chip(words(call.code), "bad"),
       call.world_model && chip("world model", "warn"),
       call.is_malformed && chip("arguments are not an object", "bad"),
-      call.bug && chip("bug in the service", "bad")),
+      call.bug && chip("bug in the service", "bad"));
+  if (inline && !call.changes.length && !call.bug) return el("div", { class: kind }, lazy(head, () => el("pre", null, pretty(call.envelope))));
+  return el("div", { class: kind },
+    head,
     !inline && entries.length > 0 && pairs(entries.map(([name, value]) => [name, brief(value)]), "args"),
     call.changes.map(changeRow),
     call.more_changes > 0 && el("p", { class: "hint" }, `${plural(call.more_changes, "further change")} are not on this page.`),

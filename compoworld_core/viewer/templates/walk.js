@@ -22,6 +22,8 @@ function drawWalk(picture) {
   if (told) at.set("answer", { x: left + dx * (dots.length + 0.5), y: y("answer"), service: "" });
 
   const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `A walk over ${picture.lanes.length} services in ${picture.visits.length} visits` });
+  root.style.minWidth = `${Math.round(0.8 * width)}px`;
+  root.style.maxWidth = `${Math.round(1.2 * width)}px`;
   lanes.forEach((name) => {
     root.append(svg("line", { class: "rail", x1: left - 6, x2: width - 8, y1: y(name), y2: y(name) }));
     const shown = name.length > 22 ? `${name.slice(0, 21)}…` : name;
@@ -29,6 +31,7 @@ function drawWalk(picture) {
   });
   root.append(...route(picture, at), ...dotMarks(picture, at));
   const boxes = [...at.values()].map((point) => [point.x - 8, point.y - 9, point.x + 8, point.y + 9]);
+  for (const point of at.values()) boxes.push([point.x - 9, point.y + 16, point.x + 9, point.y + 26]);
   const arrows = picture.arrows.filter((arrow) => at.has(arrow.source) && at.has(arrow.target));
   const drawn = arrows.map((arrow) => drawArrow(arrow, at, picture, boxes, width, dy));
   root.append(...drawn);
@@ -97,15 +100,21 @@ function drawArrow(arrow, at, picture, boxes, width, dy) {
   const end = { x: b.x - 8 * Math.cos(angle), y: b.y - 8 * Math.sin(angle) };
   const d = `M${r(a.x)} ${r(a.y)} C${r(controls[0].x)} ${r(controls[0].y)} ${r(controls[1].x)} ${r(controls[1].y)} ${r(end.x)} ${r(end.y)}`;
   const wing = (turn) => `${r(end.x - 7 * Math.cos(angle + turn))} ${r(end.y - 7 * Math.sin(angle + turn))}`;
-  const place = labelPlace(curve, arrow.label, boxes, width);
+  const label = short(arrow.label);
+  const place = labelPlace(curve, label, boxes, width);
   const group = svg("g", { class: `arrow ${laneClass(picture, a.service)}${place.crowded ? " crowded" : ""}` });
   group.append(svg("title", null, `${arrow.label}: ${arrow.source} → ${arrow.target}; without it ${arrow.criterion} fails`));
   group.append(svg("path", { d }), svg("path", { class: "reach", d }));
   group.append(svg("path", { class: "head", d: `M${r(end.x)} ${r(end.y)} L${wing(0.42)} L${wing(-0.42)} Z` }));
-  group.append(svg("text", { x: r(place.x), y: r(place.y) }, arrow.label));
+  group.append(svg("text", { x: r(place.x), y: r(place.y) }, label));
   return group;
 }
 
+// `notice_in_Notice_Board.title` as `notice.title`; the whole name stands in the title.
+const short = (name) => {
+  const plain = name.replace(/_in_[^.]*\./, ".");
+  return plain.length > 30 ? `${plain.slice(0, 29)}…` : plain;
+};
 const r = (value) => Math.round(value * 10) / 10;
 
 function point([a, b, c, d], t) {
@@ -116,7 +125,7 @@ function point([a, b, c, d], t) {
 
 // The first of some places along the curve where the label covers nothing; otherwise it shows only when pointed at.
 function labelPlace(curve, label, boxes, width) {
-  const half = Math.min(label.length, 40) * 2.95 + 3;
+  const half = label.length * 2.95 + 3;
   for (const t of [0.5, 0.38, 0.62, 0.28, 0.72]) {
     const { x, y } = point(curve, t);
     const box = [x - half, y - 11, x + half, y + 3];

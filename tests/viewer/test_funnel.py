@@ -1,0 +1,90 @@
+"""Every stage says what went in, what came through, and why the rest did not."""
+
+from __future__ import annotations
+
+from compoworld_core.specs.model import Rejection
+from compoworld_core.viewer.funnel import (
+    Episodes,
+    Losses,
+    Reason,
+    admission_sieve,
+    attempt_sieve,
+    crawl_sieves,
+    synthesis_sieve,
+)
+from tests.viewer.samples import admissions, attempt, hostile_trajectory, packages, task_and_trajectory
+
+
+def test_rejections_are_counted_by_subject_and_reason() -> None:
+    specs = [package.spec for package in packages()]
+    rejections = [
+        Rejection(subject="server", origin="a:1", reason="not_json", detail="expected an object"),
+        Rejection(subject="tool", origin="a:2", reason="schema_invalid", detail="first"),
+        Rejection(subject="tool", origin="a:3", reason="schema_invalid", detail="second"),
+    ]
+    servers, tools = crawl_sieves(specs, rejections)
+    assert (servers.came, servers.kept) == (5, 4)
+    assert tools.lost == 2
+    assert tools.reasons == (Reason("schema invalid", 2, "first"),)
+
+
+def test_specs_without_a_service_are_lost() -> None:
+    found = packages()
+    sieve = synthesis_sieve([package.spec for package in found], found[1:])
+    assert sieve is not None
+    assert (sieve.came, sieve.kept, sieve.reasons[0].example) == (4, 3, found[0].name)
+
+
+def test_tools_are_counted_by_outcome_and_check() -> None:
+    mail, crm = packages()[-1], packages()[0]
+    sieve = admission_sieve([mail.spec, crm.spec], admissions(mail))
+    assert sieve is not None
+    assert sieve.came == len(mail.spec.tools) + len(crm.spec.tools)
+    assert sieve.kept == len(mail.spec.tools) - 2
+    assert {reason.label: reason.count for reason in sieve.reasons} == {
+        "not written by the author": len(crm.spec.tools),
+        "left to a world model": 1,
+        "quarantined: is repeatable": 1,
+    }
+
+
+def test_dead_ends_of_one_kind_are_one_reason() -> None:
+    sieve = attempt_sieve(
+        [
+            attempt("accepted"),
+            attempt("dead_end", "nothing to do in crm after LLC"),
+            attempt("dead_end", "nothing to do in mail after L"),
+            attempt("mutant_substitute", "s3 amount altered, and all still holds"),
+        ]
+    )
+    assert sieve is not None
+    assert (sieve.came, sieve.kept) == (4, 1)
+    assert [(reason.label, reason.count) for reason in sieve.reasons] == [
+        ("dead end: nothing to do in a service", 2),
+        ("gate: mutant substitute", 1),
+    ]
+
+
+def test_rare_reasons_are_summed_up() -> None:
+    losses = Losses()
+    for number in range(20):
+        losses.add(f"reason {number:02}", count=2)
+    reasons = losses.reasons()
+    assert reasons[-1] == Reason("12 other reasons", 24)
+    assert sum(reason.count for reason in reasons) == 40
+
+
+def test_episodes_are_averaged_over_the_verified() -> None:
+    task, verified = task_and_trajectory()
+    episodes = Episodes()
+    for trajectory in (verified, hostile_trajectory(task.id, "refused"), hostile_trajectory(task.id, "refused")):
+        episodes.add(trajectory)
+    assert episodes.mean_steps == verified.n_steps
+    assert episodes.sieve is not None
+    assert (episodes.sieve.came, episodes.sieve.kept) == (3, 1)
+    assert episodes.sieve.reasons == (Reason("ended with an error: policy", 2, "refused"),)
+
+
+def test_nothing_read_means_no_stage() -> None:
+    assert crawl_sieves([], []) == []
+    assert synthesis_sieve([], []) is admission_sieve([], []) is attempt_sieve([]) is Episodes().sieve is None
