@@ -11,8 +11,10 @@ from compoworld_core.services.package import ServicePackage
 from compoworld_core.specs.model import Rejection, ServiceSpec
 from compoworld_core.synthesis.admission import Admission
 from compoworld_core.tasks.sampler import ACCEPTED, Attempt
+from compoworld_core.viewer.legible import clipped
 
 _MOST_REASONS = 8
+_LONGEST_LABEL = 120
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class Losses:
 
     def add(self, label: str, example: str = "", count: int = 1) -> None:
         """Count a loss."""
+        label = clipped(label, _LONGEST_LABEL)
         self.counts[label] += count
         self.examples.setdefault(label, example)
 

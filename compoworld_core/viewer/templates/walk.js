@@ -14,7 +14,7 @@ function drawWalk(picture) {
   const left = Math.min(190, Math.max(90, ...lanes.map((name) => 7.4 * name.length + 26)));
   const dx = Math.min(74, Math.max(picture.arrows.length ? 50 : 30, 900 / (dots.length + 1)));
   const dy = picture.arrows.length ? 62 : 40;
-  const top = picture.arrows.length ? 46 : 26;
+  const top = picture.arrows.length ? 58 : 26;
   const width = left + dx * (dots.length + (told ? 1 : 0)) + 24;
   const height = top + dy * (lanes.length - 1) + 34;
   const y = (service) => top + dy * lanes.indexOf(service);
