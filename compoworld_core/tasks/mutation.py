@@ -7,11 +7,15 @@ from where a mistake would take them: the row's earlier value, the outdated text
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
 from typing import Any
 
 from compoworld_core.services.conditions import equal
+from compoworld_core.services.facts import fact_of, states
 from compoworld_core.tasks.bindings import Answers, Unresolved, binding_operator, bindings_in, steps_read
 from compoworld_core.tasks.play import Played, planted_facts
 from compoworld_core.tasks.task import AnswerFact, Solution, Step
@@ -132,7 +136,7 @@ class _Confusion:
             field = str(binding["$ref"]).split(".")[-1]
         unique: list[Any] = []
         for item in _confusable(step, field, value, self._reference, self._start):
-            if not any(equal(item, known) for known in (value, *unique)):
+            if not any(equal(item, known) for known in (value, *unique)) and not _says(item, value):
                 unique.append(item)
         return unique[:2]
 
@@ -164,8 +168,26 @@ def _confusable(step: Step, field: str, value: Any, reference: Played, start: Wo
         yield from (row[field] for row in rows if row["id"] in keys)
         yield from (row[field] for row in rows if (step.service, row["id"]) in planted and row["id"] not in keys)
         yield from (row[field] for row in reversed(rows) if row["id"] not in keys)
-    if isinstance(value, str):
-        yield f"{value}0"
+    yield _altered_slightly(value)
+
+
+def _says(other: Any, value: Any) -> bool:
+    """Whether a text with the other value states this one too: `10:05:30` and `10:05:10` are the same minute."""
+    return not isinstance(value, list | dict) and states(str(other), fact_of(value))
+
+
+def _altered_slightly(value: Any) -> Any:
+    """A value of the same form."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return value + 1
+    text = str(value)
+    if re.fullmatch(r"\d{4}-\d{2}-\d{2}(T.*)?", text):
+        return f"{date.fromisoformat(text[:10]) + timedelta(days=1)}{text[10:]}"
+    if re.fullmatch(r"-?\d+\.\d+", text):
+        return format(Decimal(text) + 1, "f")
+    return f"{text}0"
 
 
 def _replaced(value: Any, path: tuple[str | int, ...], replacement: Any) -> Any:

@@ -9,13 +9,15 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from compoworld_core.services.conditions import All, Answer, RowRef, Rows, Stated, Test, Unchanged
-from compoworld_core.services.facts import fact_of
+from compoworld_core.services.conditions import All, Answer, RowRef, Rows, Stated, Test, Unchanged, equal
+from compoworld_core.services.facts import Fact, fact_of, states
 from compoworld_core.services.record import Row
 from compoworld_core.services.schema import semantic_of
-from compoworld_core.tasks.planner.matching import label
+from compoworld_core.tasks.planner.matching import is_distinctive
 from compoworld_core.tasks.planner.plan import Known, Plan, Written
+from compoworld_core.tasks.planner.wording import enumerated, label, noun
 from compoworld_core.tasks.rubric import Criterion
+from compoworld_core.worlds.recipe import Insert
 
 
 def criteria_of(plan: Plan, reported: list[Known]) -> tuple[Criterion, ...]:
@@ -24,7 +26,9 @@ def criteria_of(plan: Plan, reported: list[Known]) -> tuple[Criterion, ...]:
     for number, written in enumerate(plan.written, 1):
         condition, text = _written(plan, written)
         found.append(Criterion(id=f"write_{number}", description=text, condition=condition, holds_initially=False))
+    found += _kept(plan)
     found += _collateral(plan)
+    found += _bystanders(plan)
     for number, guarded in enumerate(plan.guarded, 1):
         condition = Unchanged(
             service=guarded.service, table=guarded.table, where=(Test(field="id", value=guarded.row),)
@@ -49,12 +53,38 @@ def _written(plan: Plan, written: Written) -> tuple[Any, str]:
     told = ", ".join(f"{label(test.field)} {_told(test)}" for test in tests if test.field != "id")
     if written.change == "created":
         one = Rows(service=written.service, table=written.table, where=tests, change="created", at_most=1)
-        return one, f"exactly one new {written.noun} in {written.service} has {told}"
+        wrong = tuple(_misstated(plan, written))
+        if not wrong:
+            return one, f"exactly one {written.noun} in {written.service} has {told}"
+        text = ", ".join(str(test.value) for part in wrong for test in part.where)
+        return All(parts=(one, *wrong)), f"exactly one {written.noun} in {written.service} has {told}, and not {text}"
     where = (Test(field="id", value=written.row), *tests)
     return (
         Rows(service=written.service, table=written.table, where=where),
         f"the {written.noun} {written.row} in {written.service} has {told}",
     )
+
+
+def _misstated(plan: Plan, written: Written) -> Iterator[Rows]:
+    """No created row states what a value could be mistaken for."""
+    for name, known in written.mentions:
+        decoy = _decoy(plan, known)
+        if decoy is not None:
+            test = Test(field=name, op="mentions", value=decoy.value, kind=decoy.kind)
+            yield Rows(
+                service=written.service, table=written.table, where=(test,), change="created", at_least=0, at_most=0
+            )
+
+
+def _decoy(plan: Plan, known: Known) -> Fact | None:
+    """What a value could be mistaken for, if honest work has no reason to mention it."""
+    if known.is_new or known.decoy is None or not is_distinctive(known.decoy):
+        return None
+    decoy = fact_of(known.decoy, known.semantic)
+    honest = [item.value for item in plan.known if item.name not in plan.stale]
+    honest += [value for arguments in plan.arguments.values() for value in arguments.values()]
+    told = "\n".join([*plan.clauses, *(item if isinstance(item, str) else str(item) for item in honest)])
+    return None if states(told, decoy) else decoy
 
 
 def _told(test: Test) -> str:
@@ -85,6 +115,10 @@ def _tests(plan: Plan, written: Written, row: Row) -> Iterator[Test]:
             yield Test(field=name, op="contains", value=value)
         else:
             yield Test(field=name, value=value)
+    if written.change == "created":
+        for name, part in schema.row["properties"].items():
+            if name not in written.fields and row.get(name) == [] and semantic_of(part) == "email":
+                yield Test(field=name, value=[])
     for name, known in written.mentions:
         if known.is_new:
             yield Test(field=name, op="mentions", row=_reference(plan, created[known.row], known.field))
@@ -133,28 +167,68 @@ def _collateral(plan: Plan) -> Iterator[Criterion]:
         )
 
 
+def _kept(plan: Plan) -> Iterator[Criterion]:
+    """Fields of a changed row that the reference leaves alone stay as they are."""
+    rows: dict[tuple[str, str, str], str] = {
+        (item.service, item.table, item.row): item.noun for item in plan.written if item.change == "updated"
+    }
+    planted = {
+        (item.do.service, item.do.table, str(item.do.values["id"])): item.do.values
+        for item in plan.plants
+        if isinstance(item.do, Insert)
+    }
+    for number, ((service, table, key), called) in enumerate(rows.items(), 1):
+        before = next((row for row in plan.world.initial_rows(service, table) if row["id"] == key), None)
+        now = next((row for row in plan.rows(service, table) if row["id"] == key), None)
+        before = before or planted.get((service, table, key))
+        if before is None or now is None:
+            continue
+        same = {name: value for name, value in now.items() if name != "id" and equal(before.get(name), value)}
+        where = (
+            Test(field="id", value=key),
+            *(Test(field=name, value=value) for name, value in same.items() if name in before),
+        )
+        yield Criterion(
+            id=f"kept_{number}",
+            description=f"nothing else about the {called} {key} in {service} changes",
+            condition=Rows(service=service, table=table, where=where),
+            holds_initially=True,
+        )
+
+
+def _bystanders(plan: Plan) -> Iterator[Criterion]:
+    """Tables that the plan leaves alone stay as they are."""
+    touched = {(service, table) for service, table, _, _ in plan.changed}
+    touched |= {(operation.service, operation.table) for item in plan.reactions for operation in item.apply}
+    for service in sorted({step.service for step in plan.steps}):
+        tables = [name for name in plan.affordances[service].tables if (service, name) not in touched]
+        if tables:
+            yield Criterion(
+                id=f"rest_{service}",
+                description=f"nothing changes in {enumerated([noun(name) for name in tables])} of {service}",
+                condition=All(parts=tuple(Unchanged(service=service, table=name) for name in tables)),
+                holds_initially=True,
+            )
+
+
 def _answer(plan: Plan, reported: list[Known]) -> Criterion:
     created = {item.row: item for item in plan.written if item.change == "created"}
-    states, omits, told = [], [], []
+    stated, omits, told = [], [], []
     facts = set()
     for known in reported:
         if known.is_new:
-            states.append(Stated(row=_reference(plan, created[known.row], known.field)))
-            told.append(f"the id of the new {created[known.row].noun}")
+            stated.append(Stated(row=_reference(plan, created[known.row], known.field)))
+            told.append(f"the id of the {created[known.row].noun}")
         else:
             fact = fact_of(known.value, known.semantic)
             facts.add(fact)
-            states.append(Stated(fact=fact))
+            stated.append(Stated(fact=fact))
             told.append(str(known.value))
-    for known in reported:
-        if known.decoy is not None and not known.is_new:
-            decoy = fact_of(known.decoy, known.semantic)
-            if decoy not in facts:
-                omits.append(Stated(fact=decoy))
+    omits += [Stated(fact=decoy) for known in reported if (decoy := _decoy(plan, known)) and decoy not in facts]
     return Criterion(
         id="answer",
         description=f"the final answer states {', '.join(told)}"
         + (f" and not {', '.join(item.fact.value for item in omits if item.fact)}" if omits else ""),
-        condition=Answer(states=tuple(states), omits=tuple(omits)),
+        condition=Answer(states=tuple(stated), omits=tuple(omits)),
         holds_initially=False,
     )

@@ -1,4 +1,4 @@
-"""Lookup: find a row by a value that is known, and learn further values from it.
+"""Lookup: find a row by a value that the instruction names or an earlier step learnt, and learn more from it.
 
 The join through what services share. Where no row matches, a row like the existing ones is planted; a row that looks
 almost the same is planted beside it, so that taking the wrong one has consequences.
@@ -6,7 +6,7 @@ almost the same is planted beside it, so that taking the wrong one has consequen
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,9 @@ from compoworld_core.services.conditions import equal
 from compoworld_core.services.record import Row
 from compoworld_core.services.schema import semantic_of
 from compoworld_core.tasks.affordances import Reading
-from compoworld_core.tasks.planner.matching import NAMING, is_choice, is_title, joins, kinds, label, noun
+from compoworld_core.tasks.planner.matching import JOINING, NAMING, is_choice, is_distinctive, is_title, kinds
 from compoworld_core.tasks.planner.plan import Found, Guarded, Known, Plan
+from compoworld_core.tasks.planner.wording import label
 
 ANCHORS = frozenset({"organisation_name", "person_name", "product_name", "project_name", "title"})
 """Meanings of values that an instruction may name outright."""
@@ -31,6 +32,8 @@ _HEADINGS = (
     "Terms",
     "Timeline",
 )
+_OPENINGS = ("Start with", "This is about", "Begin with", "Please look up")
+_MOST_ANCHORS = 2
 _LEGAL_FORMS = ("Ltd", "GmbH", "AB", "SA", "Inc", "BV")
 
 
@@ -48,30 +51,30 @@ class Key:
     known: Known | None
 
 
-def keys_for(plan: Plan, service: str, name: str, schema: Mapping[str, Any]) -> Iterator[Key]:
-    """Values that a row can be found by, unused ones first: learnt in other services, or ids of the service's own."""
-    heading = plan.rng.choice(_HEADINGS)
-    for known in plan.usable():
+def keys_for(plan: Plan, service: str, name: str, schema: Mapping[str, Any], usable: Sequence[Known]) -> Iterator[Key]:
+    """Values that a row can be found by: learnt in other services, or ids of the service's own.
+
+    Args:
+        usable: The plan's usable values.
+    """
+    word = semantic_of(schema)
+    if word is None or name == "id" or is_choice(schema):
+        return
+    titled = is_title(schema)
+    heading = plan.rng.choice(_HEADINGS) if titled else ""
+    called = label(name, word)
+    for known in usable:
         if known.is_new or not isinstance(known.value, str):
             continue
-        if known.is_id:
-            if (
-                known.service == service
-                and known.field == "id"
-                and known.semantic == semantic_of(schema)
-                and name != "id"
-            ):
-                owner = known.phrase.removeprefix("the id of ")
-                yield Key(known.value, known.binding, f"that belongs to {owner}", known)
-            continue
         if known.service == service:
-            continue
-        if joins(known.semantic, schema):
-            yield Key(known.value, known.binding, f"whose {label(name)} is {known.phrase}", known)
-        elif is_title(schema) and known.semantic in NAMING and len(known.value) <= 60:
-            value = f"{heading}: {known.value}"
+            if known.field == "id" and known.semantic == word:
+                yield Key(known.value, known.binding, f"that belongs to {known.of}", known)
+        elif known.semantic == word and word in JOINING:
+            yield Key(known.value, known.binding, f"whose {called} is {known.phrase}", known)
+        elif titled and known.semantic in NAMING and len(known.value) <= 60:
             binding = {"$text": [f"{heading}: ", known.binding]}
-            yield Key(value, binding, f'titled "{heading}: …" after {known.phrase}', known)
+            clue = f'whose {called} is "{heading}: " followed by {known.phrase}'
+            yield Key(f"{heading}: {known.value}", binding, clue, known)
 
 
 def find_row(plan: Plan, service: str, reading: Reading, name: str, key: Key) -> Row | None:
@@ -80,23 +83,15 @@ def find_row(plan: Plan, service: str, reading: Reading, name: str, key: Key) ->
     if len(matching) > 1:
         return None
     if matching:
-        return None if _is_new(plan, service, reading.table, matching[0]["id"]) else matching[0]
+        return None if _is_moved(plan, service, reading.table, matching[0]["id"]) else matching[0]
+    if not plan.is_plausible(service, reading.table, name, key.value):
+        return None
     return plan.clone_row(service, reading.table, {name: key.value})
 
 
-def _is_new(plan: Plan, service: str, table: str, key: str) -> bool:
-    return any(
-        (item.service, item.table, item.row, item.change) == (service, table, key, "created") for item in plan.written
-    )
-
-
-def _distinct_noun(plan: Plan, service: str, table: str, key: str) -> str:
-    """A noun for a row that no other row of the plan goes by."""
-    entity = noun(plan.schema(service, table).entity)
-    place = plan.place(service)
-    taken = {item.noun for item in plan.found if (item.service, item.table, item.row) != (service, table, key)}
-    options = (entity, f"{entity} in {place}", f"other {entity}", f"further {entity}", f"last {entity}")
-    return next((option for option in options if option not in taken), f"{entity} {len(taken) + 1}")
+def _is_moved(plan: Plan, service: str, table: str, key: str) -> bool:
+    """Whether the plan itself made or changed the row, so that reading it depends on when it is read."""
+    return any((service, table, key) == item[:3] for item in plan.changed)
 
 
 def near_duplicate(plan: Plan, service: str, table: str, name: str, value: str) -> Row | None:
@@ -133,7 +128,7 @@ def read_row(
     if made is None:
         return None
     step, _ = made
-    entity = _distinct_noun(plan, service, reading.table, row["id"])
+    entity = plan.noun_for(service, reading.table, row["id"])
     found = Found(
         service=service,
         table=reading.table,
@@ -183,6 +178,7 @@ def _learn(
             continue
         if twin is not None and twin.get(field) not in (None, "", value):
             decoys.append(twin[field])
+        decoy = next((item for item in reversed(decoys) if is_distinctive(item)), decoys[-1])
         if reading.many:
             pick = {"from": {"$ref": f"{step}.{reading.path}"}, "where": {name: key.binding}, "take": field}
             binding: dict[str, Any] = {"$pick": pick}
@@ -191,10 +187,11 @@ def _learn(
         yield Known(
             name=plan.name(entity, field, binding),
             value=value,
-            decoy=decoys[-1],
+            decoy=decoy,
             semantic=word,
             schema=part,
-            phrase=f"the {label(field)} of the {entity}",
+            what=label(field, word),
+            of=f"the {entity}",
             step=step,
             service=service,
             table=reading.table,
@@ -213,71 +210,113 @@ def _is_telling(value: Any, schema: dict[str, Any]) -> bool:
 
 
 @dataclass(frozen=True)
-class Lookup:
-    """Find a row by something learnt before, or at first by something that the instruction names."""
+class Anchor:
+    """Look up a row that the instruction names outright, beside which another with almost the same name is planted."""
 
-    letter = "L"
+    letter = "A"
 
     def attempts(self, plan: Plan, service: str) -> list[Any]:
-        """(reading, field, key) combinations to try, in random order."""
-        found: list[Any] = []
-        affordances = plan.affordances[service]
-        visited = {(item.service, item.table, item.row) for item in plan.found}
-        for reading in affordances.readings:
-            if len(reading.by) > 1 or (not reading.many and not reading.by):
-                continue
-            properties = plan.schema(service, reading.table).row["properties"]
-            names = list(reading.by.values()) or sorted(reading.shows)
-            for name in names:
-                if name == "id" or name not in properties or name not in reading.shows:
-                    continue
-                if not plan.known:
-                    found += [(reading, name, key) for key in self._anchors(plan, service, reading, name)]
-                    continue
-                found += [(reading, name, key) for key in keys_for(plan, service, name, properties[name])]
+        """(reading, field, key) combinations, in random order; none where enough has been named already."""
+        if plan.visits.count(self.letter) >= _MOST_ANCHORS:
+            return []
+        found = [
+            (reading, name, key)
+            for reading, name, part in _ways(plan, service)
+            if semantic_of(part) in ANCHORS and not is_choice(part)
+            for key in self._keys(plan, service, reading, name)
+        ]
         plan.rng.shuffle(found)
-        found.sort(key=lambda item: (plan.uses[item[2].known.name] if item[2].known else 0, not item[0].by))
-        return [item for item in found if not self._is_seen(plan, service, item, visited)]
+        found.sort(key=lambda item: not item[0].by)
+        return found
 
     @staticmethod
-    def _is_seen(plan: Plan, service: str, attempt: Any, visited: set[tuple[str, str, str]]) -> bool:
-        reading, name, key = attempt
-        return any(
-            (service, reading.table, row["id"]) in visited and equal(row.get(name), key.value)
-            for row in plan.rows(service, reading.table)
-        )
-
-    @staticmethod
-    def _anchors(plan: Plan, service: str, reading: Reading, name: str) -> Iterator[Key]:
-        part = plan.schema(service, reading.table).row["properties"][name]
-        if semantic_of(part) not in ANCHORS or is_choice(part):
-            return
-        rows = [row for row in plan.rows(service, reading.table) if isinstance(row.get(name), str)]
-        counts = [row[name] for row in rows]
-        unique = [value for value in counts if counts.count(value) == 1 and 3 < len(value) <= 60]
+    def _keys(plan: Plan, service: str, reading: Reading, name: str) -> Iterator[Key]:
+        values = [row[name] for row in plan.rows(service, reading.table) if isinstance(row.get(name), str)]
+        known = {str(item.value) for item in plan.known}
+        unique = [item for item in values if values.count(item) == 1 and 3 < len(item) <= 60 and item not in known]
         for value in plan.rng.sample(unique, min(2, len(unique))):
             yield Key(value, value, f'"{value}"', None)
 
     def apply(self, plan: Plan, service: str, attempt: Any) -> bool:
         """Add the lookup to the plan."""
         reading, name, key = attempt
-        row = find_row(plan, service, reading, name, key)
+        row = _row_for(plan, service, reading, name, key)
         if row is None:
             return False
-        twin = near_duplicate(plan, service, reading.table, name, key.value) if key.known is None else None
+        twin = near_duplicate(plan, service, reading.table, name, key.value)
         found = read_row(plan, service, reading, name, key, row, twin)
         if found is None or not any(not known.is_id for known in found.known):
             return False
+        warning = ""
         if twin is not None:
+            warning = f' (not to be confused with "{twin[name]}")'
             plan.guarded.append(
                 Guarded(service, reading.table, twin["id"], f'the {found.noun} "{twin[name]}" stays as it is')
             )
             plan.capabilities.add("near_duplicate")
+        leads = ("Also look up", "There is also", "Look up, too,") if plan.clauses else _OPENINGS
+        lead = plan.rng.choice(leads)
+        plan.clauses.append(f"{lead} the {found.noun} {key.clue}{warning} in {plan.place(service)}.")
+        return True
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """Find a row by something learnt before."""
+
+    letter = "L"
+
+    def attempts(self, plan: Plan, service: str) -> list[Any]:
+        """(reading, field, key) combinations to try: the least used keys first, else in random order."""
+        usable = plan.usable()
+        found = [
+            (reading, name, key)
+            for reading, name, part in _ways(plan, service)
+            for key in keys_for(plan, service, name, part, usable)
+        ]
+        plan.rng.shuffle(found)
+        found.sort(key=lambda item: (plan.uses[item[2].known.name] if item[2].known else 0, not item[0].by))
+        return found
+
+    def apply(self, plan: Plan, service: str, attempt: Any) -> bool:
+        """Add the lookup to the plan."""
+        reading, name, key = attempt
+        row = _row_for(plan, service, reading, name, key)
+        found = None if row is None else read_row(plan, service, reading, name, key, row)
+        if found is None or not any(not known.is_id for known in found.known):
+            return False
         if key.known is not None and key.known.service != service:
             plan.capabilities.add("join")
-        if key.known is None:
-            warning = f' (not to be confused with "{twin[name]}")' if twin is not None else ""
-            plan.clauses.append(f"Start with the {found.noun} {key.clue}{warning} in {plan.place(service)}.")
-        else:
-            plan.clauses.append(f"In {plan.place(service)}, find the {found.noun} {key.clue}.")
+        plan.clauses.append(find_clause(plan, found, key))
         return True
+
+
+def _ways(plan: Plan, service: str) -> Iterator[tuple[Reading, str, Mapping[str, Any]]]:
+    """(reading, field to find a row by, the field's schema) of every reading that can single out a row."""
+    for reading in plan.affordances[service].readings:
+        if len(reading.by) > 1 or (not reading.many and not reading.by):
+            continue
+        properties = plan.schema(service, reading.table).row["properties"]
+        for name in list(reading.by.values()) or sorted(reading.shows):
+            if name != "id" and name in properties and name in reading.shows:
+                yield reading, name, properties[name]
+
+
+def _row_for(plan: Plan, service: str, reading: Reading, name: str, key: Key) -> Row | None:
+    """The one row that a key leads to, unless the plan knows it already."""
+    row = find_row(plan, service, reading, name, key)
+    if row is None or any((item.service, item.row) == (service, row["id"]) for item in plan.found):
+        return None
+    return row
+
+
+def find_clause(plan: Plan, found: Found, key: Key) -> str:
+    """A sentence that says which row is meant."""
+    place = plan.place(found.service)
+    entity = plan.schema(found.service, found.table).entity.replace("_", " ")
+    if found.noun != entity and not found.noun.startswith(place):
+        return f"In {place}, find another {entity}, the one {key.clue}; below it is called the {found.noun}."
+    verb = plan.rng.choice(("find", "look up", "find"))
+    if plan.rng.random() < 0.5:
+        return f"In {place}, {verb} the {found.noun} {key.clue}."
+    return f"{verb.capitalize()} the {found.noun} in {place} {key.clue}."

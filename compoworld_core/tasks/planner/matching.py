@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,8 +14,16 @@ JOINING = frozenset(
 """Meanings by which a row of one service is found from a row of another."""
 NAMING = frozenset({"person_name", "organisation_name", "product_name", "project_name", "sku", "title"})
 """Meanings whose values a title or a file name may carry."""
-NUMERIC = frozenset({"money", "percent", "quantity"})
-_TYPED = JOINING | NUMERIC | {"phone", "date", "timestamp", "url", "city", "country", "currency"}
+PERSONAL = frozenset({"person_name", "email", "phone", "username"})
+"""Meanings of values that describe one person."""
+_MEASURES = frozenset({"percent", "quantity", "date", "timestamp"})
+_TYPED = JOINING | _MEASURES | {"money", "phone", "url", "city", "country", "currency"}
+_COMMON = frozenset(
+    """
+    active call case closed customer document done draft email high inactive item lost mail meeting message normal note
+    open order paid pending phone project question refund request return task team text total urgent user visit waiting
+""".split()
+)
 
 
 def kinds(schema: Mapping[str, Any]) -> frozenset[str]:
@@ -54,20 +63,28 @@ def fits(word: str | None, schema: Mapping[str, Any]) -> bool:
     return word in _TYPED and word == semantic_of(schema) and not is_choice(schema)
 
 
+def is_measure_of_another(word: str | None, field: str, parameter: str) -> bool:
+    """Whether a number or a date counts something else than what is asked for: a due date is no creation date."""
+    return word in _MEASURES and not set(field.split("_")) & set(parameter.split("_")) - {"on", "at", "date", "of"}
+
+
 def joins(word: str | None, schema: Mapping[str, Any]) -> bool:
     """Whether a row can be found by a value of a meaning in a field of this schema."""
     return word in JOINING and fits(word, schema)
 
 
-def label(name: str) -> str:
-    """How a person calls a field: `owner_email` is the `owner e-mail`."""
-    words = name.replace("-", "_").split("_")
-    if len(words) > 1 and words[-1] in ("on", "at"):
-        words = [*words[:-1], "date" if words[-1] == "on" else "time"]
-    text = " ".join(word for word in words if word)
-    return text.replace("email", "e-mail").replace("sku", "SKU")
+def is_distinctive(value: Any) -> bool:
+    """Whether finding the value in a text means that the text is about it: `14` or `open` may be there by chance."""
+    if isinstance(value, bool) or value is None:
+        return False
+    text = str(value)
+    if isinstance(value, int | float) or re.fullmatch(r"[\d.,]+", text):
+        return len(re.sub(r"\D", "", text)) >= 3
+    return len(text) >= 4 and text.casefold() not in _COMMON
 
 
-def noun(entity: str) -> str:
-    """How a person calls an entity."""
-    return entity.replace("_", " ")
+def person_role(name: str) -> str:
+    """The role that a field speaks of: `owner` for `owner_email`, nothing for `email`."""
+    return next(
+        (part for part in name.lower().split("_") if part not in ("email", "name", "id", "address", "phone")), ""
+    )

@@ -6,6 +6,7 @@ Everything is tried on the plan's own world as it is added: plants, reads, write
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from copy import copy
@@ -19,6 +20,8 @@ from compoworld_core.services.schema import TableSchema
 from compoworld_core.services.state import RowChange
 from compoworld_core.tasks.affordances import Affordances
 from compoworld_core.tasks.bindings import Answers
+from compoworld_core.tasks.planner.matching import PERSONAL, person_role
+from compoworld_core.tasks.planner.wording import noun, phrase
 from compoworld_core.tasks.task import Step
 from compoworld_core.worlds.recipe import Insert, Plant, Reaction
 from compoworld_core.worlds.world import World
@@ -35,7 +38,8 @@ class Known:
         name: Its name among the solution's values; unique in the plan.
         value: What it is in the plan's world.
         decoy: A wrong value that a careless agent might use instead.
-        phrase: How the instruction speaks of it.
+        what: How the instruction calls its field.
+        of: How the instruction calls its row; empty where the value stands alone.
         is_new: Whether it belongs to a row that the plan itself created.
     """
 
@@ -44,13 +48,19 @@ class Known:
     decoy: Any
     semantic: str | None
     schema: Mapping[str, Any]
-    phrase: str
+    what: str
+    of: str
     step: str
     service: str
     table: str
     row: str
     field: str
     is_new: bool = False
+
+    @property
+    def phrase(self) -> str:
+        """How the instruction speaks of it."""
+        return phrase(self)
 
     @property
     def binding(self) -> dict[str, str]:
@@ -107,8 +117,12 @@ class Guarded:
     description: str
 
 
+_PERSONAL = {word: "name" if word == "person_name" else word for word in PERSONAL}
+_ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "other", "last")
+
 _COPIED = (
-    "steps known found written guarded plants reactions clauses capabilities visits values uses stale changed".split()
+    *("steps", "known", "found", "written", "guarded", "plants", "reactions", "clauses", "capabilities", "visits"),
+    *("values", "uses", "stale", "changed", "arguments"),
 )
 
 
@@ -119,6 +133,7 @@ class Plan:
     Attributes:
         uses: How many steps use a value, by its name.
         stale: Names of values that no longer hold.
+        arguments: Evaluated arguments by step.
         changed: (service, table, row, kind) of every row that the plan's own steps changed.
     """
 
@@ -140,7 +155,10 @@ class Plan:
     uses: Counter[str] = field(default_factory=Counter)
     stale: set[str] = field(default_factory=set)
     changed: list[tuple[str, str, str, str]] = field(default_factory=list)
+    arguments: dict[str, dict[str, Any]] = field(default_factory=dict)
     answers: Answers = field(default_factory=lambda: Answers({}, {}))
+    views: dict[int, tuple[Any, Row]] = field(default_factory=dict)
+    """JSON views by identity of the record, which is kept so that no other takes its place."""
 
     def branch(self) -> Plan:
         """An independent copy that a try may spoil."""
@@ -173,8 +191,15 @@ class Plan:
         return self.affordances[service].tables[table]
 
     def rows(self, service: str, table: str) -> list[Row]:
-        """A table's rows now."""
-        return list(self.world.rows(service, table))
+        """A table's rows now. They are shared with other calls, so none may be altered."""
+        found = self.world.services[service].state.tables[table]
+        rows = []
+        for record in found:
+            seen = self.views.get(id(record))
+            if seen is None:
+                seen = self.views[id(record)] = (record, found.type.view(record))
+            rows.append(seen[1])
+        return rows
 
     def place(self, service: str) -> str:
         """How the instruction calls a service."""
@@ -185,6 +210,24 @@ class Plan:
         return next(
             name for name, bound in self.world.tools.items() if (bound.service, bound.spec.name) == (service, tool)
         )
+
+    def noun_for(self, service: str, table: str, row: str, kind: str = "") -> str:
+        """A noun for a row that no other row of the plan goes by: `customer`, `new customer`, `second customer`."""
+        entity = noun(self.schema(service, table).entity)
+        told = [(item.noun, (item.service, item.table, item.row)) for item in self.found]
+        told += [(item.noun, (item.service, item.table, item.row)) for item in self.written]
+        same = next((name for name, place in told if place == (service, table, row) and name.endswith(entity)), None)
+        if same is not None:
+            return same
+        taken = {name for name, _ in told}
+        stem = f"{kind} {entity}".strip()
+        elsewhere = all(place[0] != service for name, place in told if name.endswith(stem))
+        options: tuple[str, ...] = (
+            stem,
+            *([f"{kind} {self.place(service)} {entity}".strip()] if elsewhere else []),
+            *(f"{place} {stem}" for place in _ORDINALS),
+        )
+        return next(option for option in options if option not in taken)
 
     # Changing it
 
@@ -219,11 +262,13 @@ class Plan:
             effect="write" if effect == "write" else "read",
             after=tuple(after),
         )
-        result = self.world.call(self.tool_name(service, tool), self.answers.evaluate(dict(arguments)))
+        evaluated = self.answers.evaluate(dict(arguments))
+        result = self.world.call(self.tool_name(service, tool), evaluated)
         if not result.succeeded:
             return None
         self.answers.add(step.id, service, result.envelope)
         self.steps.append(step)
+        self.arguments[step.id] = evaluated
         for change in result.changes:
             kind = "created" if change.before is None else "deleted" if change.after is None else "updated"
             self.changed.append((service, change.table.name, change.key, kind))
@@ -246,12 +291,9 @@ class Plan:
         originals = self.rows(service, table)
         for original in self.rng.sample(originals, min(4, len(originals))):
             values = {name: value for name, value in original.items() if name != "id"}
-            for name in unique - set(overrides):
-                if name in values and values[name] is not None:
-                    try:
-                        values[name] = self.drawing.fresh().value(name, schema.row["properties"][name])
-                    except ValueError:
-                        break
+            for name in sorted(unique - set(overrides)):
+                if values.get(name) is not None:
+                    values[name] = self._another(schema, name, [row.get(name) for row in originals])
             planted = self.plant(
                 service, table, {**values, **self._same_person(schema, values, overrides), **overrides}
             )
@@ -259,25 +301,46 @@ class Plan:
                 return planted
         return None
 
+    def _another(self, schema: TableSchema, name: str, taken: list[Any]) -> Any:
+        """A value for a field in which no two rows agree: drawn, or else like the existing ones."""
+        one, other = (str(self.rng.choice(taken)) for _ in range(2))
+        if re.search(r"\d", one) and "@" not in one:
+            return re.sub(r"\d", lambda _: str(self.rng.randint(1, 9)), one)
+        for _ in range(3):
+            try:
+                value = self.drawing.fresh().value(name, schema.row["properties"][name])
+            except ValueError:
+                break
+            if value not in taken:
+                return value
+        return " ".join([*one.split()[:1], *other.split()[1:]])
+
+    def is_plausible(self, service: str, table: str, name: str, value: Any) -> bool:
+        """Whether a field may hold a person's value: not where all others are of colleagues and this one is not."""
+        attribute = _PERSONAL.get(self.schema(service, table).semantics.get(name, ""))
+        if attribute is None:
+            return True
+        ours = {getattr(person, attribute) for person in self.world.universe.staff}
+        known = {row[name] for row in self.rows(service, table) if isinstance(row.get(name), str)}
+        inside = [item in ours for item in known]
+        return not inside or (not (all(inside) and value not in ours) and not (not any(inside) and value in ours))
+
     def _same_person(self, schema: TableSchema, row: Row, overrides: Mapping[str, Any]) -> dict[str, Any]:
         """Values of the row's other fields that describe a person or organisation whom an override names."""
-        attributes = {"email": "email", "person_name": "name", "username": "username", "phone": "phone"}
         consistent: dict[str, Any] = {}
         for name, value in overrides.items():
-            attribute = attributes.get(schema.semantics.get(name, ""))
+            attribute = _PERSONAL.get(schema.semantics.get(name, ""))
             person = next(
                 (item for item in self.world.universe.people if attribute and getattr(item, attribute) == value), None
             )
             if person is None:
                 continue
             for other, word in schema.semantics.items():
-                if other in row and other not in overrides and word in attributes and role_of(other) == role_of(name):
-                    consistent[other] = getattr(person, attributes[word])
+                if (
+                    other in row
+                    and other not in overrides
+                    and word in _PERSONAL
+                    and person_role(other) == person_role(name)
+                ):
+                    consistent[other] = getattr(person, _PERSONAL[word])
         return consistent
-
-
-def role_of(name: str) -> str:
-    """The role that a field speaks of: `owner` for `owner_email`, nothing for `email`."""
-    return next(
-        (part for part in name.lower().split("_") if part not in ("email", "name", "id", "address", "phone")), ""
-    )

@@ -12,10 +12,12 @@ from compoworld_core.tasks.affordances import Affordances
 from compoworld_core.tasks.bindings import bindings_in
 from compoworld_core.tasks.gates import Candidate
 from compoworld_core.tasks.planner.criteria import criteria_of
-from compoworld_core.tasks.planner.lookup import Lookup
+from compoworld_core.tasks.planner.lookup import Anchor, Lookup
+from compoworld_core.tasks.planner.matching import is_distinctive
 from compoworld_core.tasks.planner.plan import Known, Plan
 from compoworld_core.tasks.planner.policy import Policy
 from compoworld_core.tasks.planner.reread import Reread
+from compoworld_core.tasks.planner.wording import phrases
 from compoworld_core.tasks.planner.writes import Change, Create
 from compoworld_core.tasks.rubric import Rubric
 from compoworld_core.tasks.task import AnswerFact, Solution
@@ -44,7 +46,7 @@ class Ingredient(Protocol):
         ...
 
 
-LOOKUP, POLICY, REREAD, CREATE, CHANGE = Lookup(), Policy(), Reread(), Create(), Change()
+ANCHOR, LOOKUP, POLICY, REREAD, CREATE, CHANGE = Anchor(), Lookup(), Policy(), Reread(), Create(), Change()
 
 
 @dataclass(frozen=True)
@@ -98,25 +100,22 @@ def plan_task(
 def _ingredients(plan: Plan, visits_left: int, rng: random.Random) -> list[Ingredient]:
     """Kinds of visit in the order in which to try them."""
     if not plan.known:
-        return [LOOKUP]
+        return [ANCHOR]
     writes: list[Ingredient] = [CREATE, CHANGE] if rng.random() < 0.6 else [CHANGE, CREATE]
     waiting = len(plan.unused())
     if visits_left == 1 or (len(plan.written) < _FEWEST_WRITES and visits_left <= _FEWEST_WRITES - len(plan.written)):
-        return [*writes, REREAD, POLICY, LOOKUP]
+        return [*writes, REREAD, POLICY, LOOKUP, ANCHOR]
     special: list[Ingredient] = [REREAD, POLICY] if rng.random() < 0.5 else [POLICY, REREAD]
     if waiting >= 2 and rng.random() < 0.45:
-        return [*special, *writes, LOOKUP]
-    return [*special, LOOKUP, *writes]
+        return [*special, *writes, LOOKUP, ANCHOR]
+    return [*special, LOOKUP, *writes, ANCHOR]
 
 
 def _visit(plan: Plan, service: str, ingredients: Sequence[Ingredient]) -> Plan:
     for ingredient in ingredients:
-        for attempt in range(_TRIES):
+        for way in ingredient.attempts(plan, service)[:_TRIES]:
             branch = plan.branch()
-            ways = ingredient.attempts(branch, service)
-            if attempt >= len(ways):
-                break
-            if ingredient.apply(branch, service, ways[attempt]):
+            if ingredient.apply(branch, service, way):
                 branch.visits.append(ingredient.letter)
                 return branch
     raise DeadEnd(f"nothing to do in {service} after {''.join(plan.visits) or 'the start'}")
@@ -130,7 +129,7 @@ def _reported(plan: Plan) -> list[Known]:
             fresh = [item for item in found.known if not item.is_id and item.name not in plan.stale]
             if not fresh:
                 raise DeadEnd("a reading serves nothing")
-            reported.append(plan.rng.choice(fresh))
+            reported.append(_telling(plan, fresh))
     if len(reported) > _MOST_FACTS:
         raise DeadEnd("too much to report")
     new_ids = [item for item in plan.known if item.is_new and not plan.uses[item.name]]
@@ -138,12 +137,18 @@ def _reported(plan: Plan) -> list[Known]:
     room = max(0, 3 - len(reported))
     reported += plan.rng.sample(new_ids, min(1, len(new_ids), room))
     room = max(0, 3 - len(reported))
-    reported += plan.rng.sample(others, min(1, len(others), room))
+    reported += [_telling(plan, others)] if others and room else []
     if not reported:
         raise DeadEnd("nothing to report")
     if len({item.phrase for item in reported}) < len(reported):
         raise DeadEnd("two facts of the report go by the same name")
     return reported
+
+
+def _telling(plan: Plan, values: Sequence[Known]) -> Known:
+    """One of the values, preferably one whose wrong reading would show."""
+    sure = [item for item in values if item.decoy is not None and is_distinctive(item.decoy)]
+    return plan.rng.choice(sure or list(values))
 
 
 def _used_values(plan: Plan, reported: Sequence[Known]) -> dict[str, Any]:
@@ -165,6 +170,5 @@ def _headline(phrase: str) -> str:
 
 
 def _instruction(plan: Plan, reported: Sequence[Known]) -> str:
-    wanted = [item.phrase for item in reported]
-    listed = wanted[0] if len(wanted) == 1 else f"{', '.join(wanted[:-1])} and {wanted[-1]}"
-    return " ".join([*plan.clauses, f"When everything is done, tell me {listed}."])
+    end = plan.rng.choice(("When everything is done, tell me", "Finally, report", "When you are done, let me know"))
+    return " ".join([*plan.clauses, f"{end} {phrases(reported)}."])

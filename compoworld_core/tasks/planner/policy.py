@@ -70,7 +70,8 @@ class Policy:
         codes = plan.rng.sample(_CODES, 2 * len(cases))
         current = dict(zip(map(str, cases), codes[: len(cases)], strict=True))
         outdated = dict(zip(map(str, cases), codes[len(cases) :], strict=True))
-        quality = trait.phrase.removeprefix("the ")
+        entity = plan.schema(trait.service, trait.table).entity.replace("_", " ")
+        quality = f"{trait.what} of the {entity}"
         old = _plant_text(plan, service, shelf, old_title, _text(quality, outdated), outdated)
         new = _plant_text(plan, service, shelf, title, _text(quality, current), current)
         if old is None or new is None:
@@ -86,7 +87,8 @@ class Policy:
                 decoy=outdated[str(trait.value)],
                 semantic="policy_code",
                 schema={"type": "string"},
-                phrase=f"the {topic.lower()} code",
+                what=f"{topic.lower()} code",
+                of="",
                 step=taken,
                 service=service,
                 table=shelf.table,
@@ -100,8 +102,14 @@ class Policy:
         )
         plan.capabilities.add("policy_branch")
         plan.clauses.append(
-            f"Which {topic.lower()} code applies follows from {trait.phrase}: read our {topic.lower()} rules in "
-            f"{plan.place(service)}, and mind which version is in force."
+            plan.rng.choice(
+                (
+                    f"Which {topic.lower()} code applies depends on {trait.phrase}: read our {topic.lower()} rules in "
+                    f"{plan.place(service)}, and mind which version is in force.",
+                    f"Our {topic.lower()} rules in {plan.place(service)} say which {topic.lower()} code goes with "
+                    f"{trait.phrase}; go by the version that is in force.",
+                )
+            )
         )
         return True
 

@@ -15,6 +15,7 @@ from compoworld_core.errors import ToolError
 from compoworld_core.services.conditions import Rows, Test, equal
 from compoworld_core.services.schema import semantic_of
 from compoworld_core.tasks.bindings import Unresolved
+from compoworld_core.tasks.planner.matching import is_distinctive
 from compoworld_core.tasks.planner.plan import Found, Known, Plan, Written
 from compoworld_core.worlds.recipe import Reaction, Update
 
@@ -27,12 +28,13 @@ class Reread:
 
     def attempts(self, plan: Plan, service: str) -> list[Any]:
         """(row found before, value to go stale, write that sets it off) combinations, in random order."""
+        unused = {known.name for known in plan.unused()}
         found = [
             (item, known, written)
             for item in plan.found
             if item.service == service
             for known in item.known
-            if known in plan.unused() and not known.is_new
+            if known.name in unused and not known.is_new
             for written in plan.written
             if written.change == "created" and written.fields and _comes_after(plan, written, item)
             if (written.service, written.row) != (item.service, item.row)
@@ -55,7 +57,7 @@ class Reread:
         except ToolError:
             return False
         now = (change.after_row or {}).get(known.field)
-        if now is None or equal(now, known.value):
+        if now is None or equal(now, known.value) or not (is_distinctive(now) and is_distinctive(known.value)):
             return False
         made = plan.call(service, found.tool, found.arguments, "read", after=[written.step])
         if made is None:
@@ -82,8 +84,14 @@ class Reread:
         plan.reactions.append(Reaction(when=when, apply=(update,)))
         plan.capabilities.add("stale_reread")
         plan.clauses.append(
-            f"Once the {written.noun} is there, look again at {known.phrase} in {plan.place(service)}: it may be "
-            "corrected while this is under way, and what counts is what it says then."
+            plan.rng.choice(
+                (
+                    f"Once the {written.noun} is there, look again at {known.phrase} in {plan.place(service)}: it may "
+                    "have been corrected meanwhile, and from then on only what it says now counts.",
+                    f"After you have created the {written.noun}, check {known.phrase} in {plan.place(service)} again, "
+                    "since somebody may be changing it; use the value that you find then.",
+                )
+            )
         )
         return True
 
