@@ -10,7 +10,7 @@ from compoworld_core.specs.model import ServiceSpec
 from compoworld_core.synthesis.rules.layout import bracketed
 from compoworld_core.synthesis.rules.methods import MethodWriter
 from compoworld_core.synthesis.rules.model import EntityField, EntityModel, ServicePlan
-from compoworld_core.synthesis.rules.naming import class_name, prose, quoted
+from compoworld_core.synthesis.rules.naming import prose, quoted, service_class
 from compoworld_core.synthesis.rules.types import PartField, TypeExpr, Vocabulary
 
 _TYPING = ("Annotated", "Any", "Literal")
@@ -31,7 +31,7 @@ _HELPERS = {
 
 def write_module(spec: ServiceSpec, plan: ServicePlan, vocabulary: Vocabulary) -> str:
     """The source of a service."""
-    service = service_class(spec)
+    service = service_class(spec.name)
     methods = MethodWriter()
     tools = [methods.write(operation) for operation in plan.operations]
     body: list[str] = []
@@ -53,12 +53,6 @@ def write_module(spec: ServiceSpec, plan: ServicePlan, vocabulary: Vocabulary) -
     about = prose(spec.description or spec.title or spec.name, 110)
     head = [f'"""{about}"""', "", "from __future__ import annotations", ""]
     return "\n".join([*head, *_imports(body), "", *body]) + "\n"
-
-
-def service_class(spec: ServiceSpec) -> str:
-    """Name of the service's class."""
-    name = class_name(spec.name)
-    return f"{name}Service" if name in sdk.__all__ or name in _TYPING else name
 
 
 def _joined(tools: list[list[str]]) -> list[str]:

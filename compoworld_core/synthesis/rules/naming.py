@@ -45,6 +45,12 @@ def class_name(text: str) -> str:
     return name if name[:1].isalpha() else f"N{name}"
 
 
+def service_class(service: str) -> str:
+    """Name of a service's class."""
+    name = class_name(service)
+    return f"{name}Service" if {name, f"{name}State"} & CLASS_NAMES_IN_USE else name
+
+
 def _safe(name: str, taken: frozenset[str], fallback: str) -> str:
     name = re.sub(r"[^a-z0-9_]", "", name).strip("_") or fallback
     if name[0].isdigit():

@@ -22,7 +22,7 @@ from compoworld_core.synthesis.rules.model import (
     Setting,
     Unwritable,
 )
-from compoworld_core.synthesis.rules.naming import CLASS_NAMES_IN_USE, class_name, quoted
+from compoworld_core.synthesis.rules.naming import CLASS_NAMES_IN_USE, quoted, service_class
 from compoworld_core.synthesis.rules.nouns import Nouns, Words
 from compoworld_core.synthesis.rules.reading import Parameter, read_service
 from compoworld_core.synthesis.rules.types import TypeExpr, TypeWriter, Vocabulary, union
@@ -68,7 +68,8 @@ class Planner:
     # Entities
 
     def _make_entities(self, decisions: Iterable[Decision]) -> None:
-        self.vocabulary.taken |= {class_name(self.spec.name), f"{class_name(self.spec.name)}State"}
+        name = service_class(self.spec.name)
+        self.vocabulary.taken |= {name, f"{name}State"}
         for decision in decisions:
             for noun in (decision.entity, decision.parent):
                 if noun is not None and noun not in self.entities:

@@ -180,18 +180,24 @@ def _parameters(schema: JsonObject) -> tuple[Parameter, ...]:
     required = schema.get("required") or ()
     found: list[Parameter] = []
     names: set[str] = set()
+    fields: set[str] = set()
     for wire, part in (schema.get("properties") or {}).items():
         part = part if isinstance(part, dict) else {}
         name = parameter_name(wire)
         while name in names:
             name += "_"
         names.add(name)
-        words = tokenise(wire)
+        field = stem = field_name(wire)
+        number = 2
+        while field in fields:
+            field, number = f"{stem}_{number}", number + 1
+        fields.add(field)
+        words = tokenise(wire) or (field_name(wire),)
         found.append(
             Parameter(
                 wire=wire,
                 name=name,
-                field=field_name(wire),
+                field=field,
                 words=words,
                 stem=id_stem(words),
                 schema=part,
