@@ -34,8 +34,11 @@ def simplify_branches(schema: JsonObject, budget: Budget) -> JsonObject:
 
 def can_merge(one: JsonObject, other: JsonObject) -> bool:
     """Whether two schemas of one value can be written as one object, the annotations of one winning."""
+    pairs = ((one, other), (other, one))
     shared = set(one) & set(other) - _ANNOTATIONS
     if any(one[key] != other[key] for key in shared):
+        return False
+    if any("type" in typed and "type" not in bare and {"enum", "const"} & set(bare) for typed, bare in pairs):
         return False
     is_simple = _SIMPLE.issuperset(one) or _SIMPLE.issuperset(other)
     return is_simple or not _NEIGHBOURLY & (set(one) | set(other))

@@ -75,8 +75,8 @@ def repair_parameters(raw: object, budget: Budget) -> JsonObject:
         target = schema.get("$defs", {}).get(schema.pop("$ref").removeprefix("#/$defs/"), {})
         schema = {**copy.deepcopy(target), **schema}
     if schema.get("type") != "object":
-        schema.pop("enum", None)
-        schema.pop("const", None)
+        budget.note("force-object-type")
+        schema = {key: value for key, value in schema.items() if key not in ("enum", "const", "default")}
     if "properties" not in schema:
         budget.note("add-empty-parameters")
     schema = {**schema, "type": "object", "properties": schema.get("properties", {})}
@@ -427,7 +427,9 @@ class _Repair:
         if body.get("$ref") != reference:
             self._budget.note("move-reference" if "$ref" in body else "inline-reference")
         if can_merge(siblings, body):
-            return {**body, **siblings}
+            merged = {**body, **siblings}
+            default = kw.repair_default(merged.pop("default"), merged, self._budget) if "default" in merged else {}
+            return {**merged, **default}
         return {**siblings, "allOf": [body, *siblings.get("allOf", ())]}
 
     def _target(self, pointer: str, target: object, depth: int, *, is_value: bool) -> JsonObject:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, get_args
 
 import jsonschema_rs
@@ -177,6 +178,11 @@ ROOT_CASES: list[tuple[Repair, Json, Json]] = [
             "$defs": {"T": of(kids={"type": "array", "items": {"$ref": "#/$defs/T"}})},
         },
     ),
+    (
+        "drop-default",
+        {**of(a={"$ref": "#/$defs/E", "default": "z"}), "$defs": {"E": {"type": "string", "enum": ["u"]}}},
+        of(a={"type": "string", "enum": ["u"]}),
+    ),
     ("cut-recursion", {**of(a={"$ref": "#/$defs/A"}), "$defs": {"A": {"$ref": "#/$defs/A"}}}, None),
     ("parse-schema-text", '{"type": "object", "properties": {"a": {"type": "string"}}}', of(a={"type": "string"})),
     (
@@ -305,6 +311,7 @@ def test_argument_section_describes_parameters_that_lack_it() -> None:
     ("fields", "repair"),
     [
         pytest.param({"description": ""}, "describe-from-name", id="blank-description"),
+        pytest.param({"outputSchema": ["text"]}, "drop-returns", id="no-result-schema"),
         pytest.param({"annotations": {"readOnlyHint": None, "_def": {}}}, "clean-annotations", id="odd-annotations"),
         pytest.param({"name": "shop.get thing"}, "rename-tool", id="illegal-name"),
         pytest.param({"annotations": {"readOnlyHint": False}}, "contradictory-annotations", id="writing-get"),
@@ -315,6 +322,20 @@ def test_argument_section_describes_parameters_that_lack_it() -> None:
 )
 def test_tool_is_repaired(fields: Json, repair: Repair) -> None:
     assert repair in one(ANY_OBJECT, **fields).repairs
+
+
+def test_second_tool_of_a_name_gets_a_suffix_unless_it_is_the_same() -> None:
+    raw = {"name": "get_a", "description": "A."}
+    other = {**raw, "inputSchema": of(size={"type": "integer"})}
+
+    spec, rejections = normalise_server({"server": "s", "tools": [raw, other, raw]}, "f.jsonl:3")
+
+    assert spec is not None
+    assert [tool.original_name for tool in spec.tools] == ["get_a", "get_a"]
+    assert spec.tools[0].name == "get_a"
+    assert re.fullmatch(r"get_a_[0-9a-f]{6}", spec.tools[1].name)
+    assert "rename-duplicate" in spec.tools[1].repairs
+    assert [(found.reason, found.tool, found.origin) for found in rejections] == [("duplicate", "get_a", "f.jsonl:3")]
 
 
 def test_missing_description_is_made_of_title_or_name() -> None:
