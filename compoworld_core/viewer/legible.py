@@ -86,8 +86,9 @@ class _Cutter:
             if self._left <= 0:
                 kept["…"] = f"[cut here: {len(value) - len(kept):,} more]"
                 break
-            self._left -= len(key) + 4
-            kept[clipped(key, 200)] = self.cut(item, depth + 1)
+            name = clipped(key, min(_MAX_STRING, max(self._left, 40)))
+            self._left -= len(name)
+            kept[name] = self.cut(item, depth + 1)
         return kept
 
     def _list(self, value: Iterable[Any], depth: int) -> Any:
