@@ -120,7 +120,7 @@ def run_stage(store: Store, plan: StagePlan, workers: Workers, progress: Progres
     commits = committed(store, plan)
     was_skipped = commits is not None
     if commits is None:
-        missing = [index for index in range(plan.shards) if not _is_shard_committed(store, plan, index)]
+        missing = [index for index in range(plan.shards) if not is_shard_committed(store, plan, index)]
         progress.begin(name, plan.shards, plan.shards - len(missing))
         jobs = [ShardJob(store.uri, plan, index) for index in missing]
         failures: list[tuple[int, Failure]] = []
@@ -198,7 +198,8 @@ def committed(store: Store, plan: StagePlan) -> dict[str, DatasetCommit] | None:
     return found if len(found) == len(commits) else None
 
 
-def _is_shard_committed(store: Store, plan: StagePlan, index: int) -> bool:
+def is_shard_committed(store: Store, plan: StagePlan, index: int) -> bool:
+    """Whether a shard counts: whether all its outputs are committed."""
     return all(shard_commit(store, location, index) is not None for location in plan.outputs.values())
 
 

@@ -6,6 +6,7 @@ Catalogues are kept because worlds, once built, are reused through them. Nothing
 from __future__ import annotations
 
 from functools import cache
+from typing import Final
 
 from compoworld_core.library.registry import library_services
 from compoworld_core.pipeline.stage import Input
@@ -13,13 +14,16 @@ from compoworld_core.services.hosted import HostPool
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.worlds.catalogue import Catalogue
 
+_GUESTS: Final = 48
+"""Enough for the demo's services all at once: tasks draw from all of them in turn."""
+
 _catalogues: dict[str, Catalogue] = {}
 
 
 @cache
 def host_pool() -> HostPool:
     """This process's guests."""
-    return HostPool()
+    return HostPool(capacity=_GUESTS)
 
 
 def open_catalogue(services: Input[ServicePackage]) -> Catalogue:
