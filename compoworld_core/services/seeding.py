@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
+from typing import Any
 
 import networkx as nx
 
@@ -12,6 +14,7 @@ from compoworld_core.services.drawing import Drawing
 from compoworld_core.services.schema import TableSchema
 from compoworld_core.services.state import State
 from compoworld_core.services.universe import Universe
+from compoworld_core.specs.model import JsonObject
 
 ROWS = 10
 """Rows that each table gets."""
@@ -30,7 +33,7 @@ def populate(state: State, universe: Universe, rng: random.Random, start: dateti
         for _ in range(ROWS):
             try:
                 row = source.fresh().object(
-                    {**table.schema.row, "properties": _drawn(table.schema, bool(own))}, optional=1
+                    {**table.schema.row, "properties": _drawn(table.schema, _without_rows(state, ids))}, optional=1
                 )
                 own.append(table.type.field(table.insert(**row), "id"))
             except (ToolError, ValueError):
@@ -38,25 +41,56 @@ def populate(state: State, universe: Universe, rng: random.Random, start: dateti
 
 
 def seeding_order(state: State) -> list[str]:
-    """Tables such that each comes after those it refers to, as far as there are no cycles."""
-    graph = nx.DiGraph()
-    graph.add_nodes_from(state.tables)
-    for name, table in state.tables.items():
-        graph.add_edges_from((key.table, name) for key in table.schema.foreign_keys if key.table != name)
-    components = nx.condensation(graph)
+    """Tables such that each comes after those it refers to; in a cycle, after those that its rows can't do without."""
     order: list[str] = []
-    for component in nx.lexicographical_topological_sort(
-        components, key=lambda node: min(components.nodes[node]["members"])
-    ):
-        order += sorted(components.nodes[component]["members"])
+    for members in _sorted_components(_references(state, list(state.tables), only_required=False)):
+        for part in _sorted_components(_references(state, members, only_required=True)):
+            order += part
     return order
 
 
-def _drawn(schema: TableSchema, has_rows: bool) -> dict[str, object]:
-    """Properties to draw: not the id, and no reference to the table itself before it has rows."""
-    own = f"id:{schema.entity}"
+def _sorted_components(graph: nx.DiGraph) -> list[list[str]]:
+    components = nx.condensation(graph)
+    members = components.nodes
+    order = nx.lexicographical_topological_sort(components, key=lambda node: min(members[node]["members"]))
+    return [sorted(members[node]["members"]) for node in order]
+
+
+def _references(state: State, members: Sequence[str], *, only_required: bool) -> nx.DiGraph:
+    graph = nx.DiGraph()
+    graph.add_nodes_from(members)
+    for name in members:
+        table = state.tables[name]
+        properties = table.schema.row.get("properties", {})
+        for key in table.schema.foreign_keys:
+            if (
+                key.table in members
+                and key.table != name
+                and not (only_required and _empty(properties.get(key.field)) is not None)
+            ):
+                graph.add_edge(key.table, name)
+    return graph
+
+
+def _empty(schema: Any) -> JsonObject | None:
+    """The schema of a reference to nothing, where a field may hold one."""
+    if not isinstance(schema, dict):
+        return None
+    if schema.get("type") == "array":
+        return {"const": []}
+    is_nullable = any(isinstance(part, dict) and part.get("type") == "null" for part in schema.get("anyOf", ()))
+    return {"type": "null"} if is_nullable else None
+
+
+def _without_rows(state: State, ids: Mapping[str, Sequence[str]]) -> set[str]:
+    """Words of the ids that no row has yet."""
+    return {f"id:{table.schema.entity}" for table in state.tables.values() if not ids.get(table.schema.entity)}
+
+
+def _drawn(schema: TableSchema, missing: Set[str]) -> dict[str, object]:
+    """Properties to draw: not the id, and no reference to a table that has no rows yet."""
     return {
-        name: {"type": "null"} if schema.semantics.get(name) == own and not has_rows else part
+        name: (_empty(part) or part) if schema.semantics.get(name) in missing else part
         for name, part in schema.row.get("properties", {}).items()
         if name != "id"
     }

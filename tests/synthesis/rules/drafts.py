@@ -13,7 +13,8 @@ from compoworld_core.services.package import ServicePackage
 from compoworld_core.services.running import RunningService
 from compoworld_core.services.service import Service
 from compoworld_core.specs.model import ServiceSpec, ToolSpec
-from compoworld_core.synthesis.author import Draft, annotate
+from compoworld_core.synthesis.author import Draft
+from compoworld_core.synthesis.build import join
 from compoworld_core.synthesis.rules import RulesAuthor
 from compoworld_core.synthesis.selftest import dump_tests
 
@@ -64,7 +65,7 @@ def start(spec: ServiceSpec, draft: Draft | None = None) -> RunningService:
         origin="synthesised",
         author=draft.author,
         code={"service.py": draft.source},
-        spec=annotate(spec, written.spec()),
+        spec=join(spec, written.spec()),
         tables=written.state_class.declaration()[0],
         tests=dump_tests(draft.tests),
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from compoworld_core.services.running import RunningService
-from tests.synthesis.rules.drafts import NUMBER, TEXT, code, data, optional, service, start, tool
+from compoworld_core.services.universe import Universe
+from tests.synthesis.rules.drafts import NUMBER, START, TEXT, code, data, optional, service, start, tool
 
 STATUS = {"type": "string", "enum": ["draft", "submitted", "approved", "rejected"]}
 DAY = {"type": "string", "format": "date"}
@@ -169,3 +172,16 @@ def test_nested_values_become_parts_and_free_form_ones_text() -> None:
     assert made["items"] == [{"sku": "LMP-1", "quantity": None}]
     assert made["extra"] == '{"a":null,"b":1}'
     assert code(running, "create_order", items=[{"quantity": 2}], extra={}) == "invalid_arguments"
+
+
+def test_rows_that_refer_to_each_other_can_be_seeded() -> None:
+    running = start(
+        service(
+            tool("create_team", name=TEXT),
+            tool("list_teams", user_id=optional(TEXT)),
+            tool("list_users", team_id=optional(TEXT)),
+            tool("get_user", user_id=TEXT, team_id=TEXT),
+        )
+    )
+    running.backend.populate(running.state, Universe.generate(1), random.Random(1), START)
+    assert all(len(table) > 0 for table in running.state.tables.values())
