@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -62,6 +63,9 @@ _SENTENCES = (
     "The room was booked for the whole afternoon.",
 )
 _TAGS = ("urgent", "internal", "external", "quarterly", "renewal", "hardware", "training", "legal", "pilot", "archive")
+_DEEPEST = 6
+"""Levels of nesting below which only empty lists and objects are drawn; schemas may be recursive."""
+
 _STAFF_ROLES = frozenset(
     """
     owner assignee approver manager author creator reviewer agent employee organizer organiser lead host
@@ -84,6 +88,7 @@ class Drawing:
     start: datetime
     ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
     _people: dict[str, Person] = field(default_factory=dict)
+    _depth: int = 0
 
     def fresh(self) -> Drawing:
         """The same source for another row: its people, places and products are drawn anew."""
@@ -95,21 +100,50 @@ class Drawing:
         Raises:
             ValueError: No candidate satisfies the schema.
         """
+        if self._depth > _DEEPEST:
+            raise ValueError(f"{name!r} is nested too deeply")
         validator = jsonschema_rs.Draft202012Validator(_local(schema))
-        for candidate in self._candidates(name, schema):
+        self._depth += 1
+        try:
+            candidates = self._candidates(name, schema)
+        finally:
+            self._depth -= 1
+        for candidate in candidates:
             if validator.is_valid(candidate):
                 return candidate
         raise ValueError(f"no value found for {name!r}")
 
     def object(self, schema: Mapping[str, Any], *, optional: float = 0.0) -> dict[str, Any]:
-        """An object with all required properties, and each optional one with the given probability."""
-        required = schema.get("required", ())
-        definitions = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
-        return {
-            name: self.value(name, {**definitions, **part} if isinstance(part, dict) else {})
-            for name, part in schema.get("properties", {}).items()
-            if name in required or self.rng.random() < optional
-        }
+        """An object with all required properties, and each optional one with the given probability.
+
+        Raises:
+            ValueError: No value was found for a required property.
+        """
+        drawn = self._properties(schema, schema.get("required", ()), optional)
+        alternatives = [part for key in ("anyOf", "oneOf") for part in schema.get(key, ()) if isinstance(part, dict)]
+        if not alternatives:
+            return drawn
+        is_valid = jsonschema_rs.Draft202012Validator(_local(schema)).is_valid
+        for part in self.rng.sample(alternatives, len(alternatives)):
+            if is_valid(drawn):
+                return drawn
+            merged = {**schema, "properties": {**schema.get("properties", {}), **part.get("properties", {})}}
+            drawn = self._properties(merged, (*schema.get("required", ()), *part.get("required", ())), 0.0)
+        if not is_valid(drawn):
+            raise ValueError("no alternative of the object could be drawn")
+        return drawn
+
+    def _properties(self, schema: Mapping[str, Any], required: Sequence[str], optional: float) -> dict[str, Any]:
+        properties = schema.get("properties", {})
+        drawn = {}
+        for name, part in {**properties, **{name: {} for name in required if name not in properties}}.items():
+            if name in required or self.rng.random() < optional:
+                try:
+                    drawn[name] = self.value(name, {**_definitions(schema), **part} if isinstance(part, dict) else {})
+                except ValueError:
+                    if name in required:
+                        raise
+        return drawn
 
     def _candidates(self, name: str, schema: Mapping[str, Any]) -> list[Any]:
         schema = _resolve(schema)
@@ -198,15 +232,20 @@ class Drawing:
                 step = schema.get("multipleOf", 1)
                 drawn = rng.randint(int(low), max(int(low), min(int(high), int(low) + 500)))
                 found += [drawn - drawn % step if step else drawn, low, high]
+                found += [(low + high) / 2] if kind == "number" else []
             elif kind == "boolean":
                 found.append(rng.random() < 0.5)
             elif kind == "array":
                 items = schema.get("items", {})
                 part = {**_definitions(schema), **items} if isinstance(items, dict) else {}
                 count = max(int(schema.get("minItems", 1)), 1)
-                found += [[self.value(name, part) for _ in range(count)], []]
+                with suppress(ValueError):
+                    found.append([self.value(name, part) for _ in range(count)])
+                found.append([])
             elif kind == "object" and (schema.get("properties") or "object" in (schema.get("type"), *_types(schema))):
-                found += [self.object(schema, optional=0.3), {}]
+                with suppress(ValueError):
+                    found.append(self.object(schema, optional=0.3))
+                found.append({})
         return found
 
     def _words(self, name: str, schema: Mapping[str, Any]) -> str:

@@ -32,9 +32,7 @@ def populate(state: State, universe: Universe, rng: random.Random, start: dateti
         own = ids.setdefault(table.schema.entity, [])
         for _ in range(ROWS):
             try:
-                row = source.fresh().object(
-                    {**table.schema.row, "properties": _drawn(table.schema, _without_rows(state, ids))}, optional=1
-                )
+                row = source.fresh().object(_drawn(table.schema, _without_rows(state, ids)), optional=1)
                 own.append(table.type.field(table.insert(**row), "id"))
             except (ToolError, ValueError):
                 continue
@@ -87,10 +85,12 @@ def _without_rows(state: State, ids: Mapping[str, Sequence[str]]) -> set[str]:
     return {f"id:{table.schema.entity}" for table in state.tables.values() if not ids.get(table.schema.entity)}
 
 
-def _drawn(schema: TableSchema, missing: Set[str]) -> dict[str, object]:
-    """Properties to draw: not the id, and no reference to a table that has no rows yet."""
-    return {
+def _drawn(schema: TableSchema, missing: Set[str]) -> JsonObject:
+    """The schema of what is to be drawn of a row: not the id, and no reference to a table that has no rows yet."""
+    properties = {
         name: (_empty(part) or part) if schema.semantics.get(name) in missing else part
         for name, part in schema.row.get("properties", {}).items()
         if name != "id"
     }
+    required = [name for name in schema.row.get("required", ()) if name != "id"]
+    return {**schema.row, "properties": properties, "required": required}

@@ -193,12 +193,15 @@ def _generate(seed: int, scale: Scale) -> Universe:
     rng = random.Random(f"universe/{seed}/{scale}")
     sizes = _SIZES[scale]
     names = _distinct(rng, [f"{first} {last}" for first in _FIRST for last in _LAST], 3 * sizes["organisations"] + 500)
-    stems = _distinct(rng, [f"{stem} {trade}" for stem in _STEMS for trade, _ in _TRADES], sizes["organisations"] + 1)
+    stems = _distinct(rng, _all_names(), sizes["organisations"] + 1)
     if scale == "small":  # small casts also keep stems apart, so that near-duplicates are planted, never accidental
         one_per_stem = {name.split()[0]: name for name in _distinct(rng, stems + _all_names(), 380)}
         stems = list(one_per_stem.values())[: sizes["organisations"] + 1]
+    if (missing := sizes["organisations"] + 1 - len(stems)) > 0:
+        stems += _distinct(rng, _double_names(), missing)
     home, *others = (_organisation(rng, name) for name in stems)
-    staff = [_employee(rng, names.pop(), home) for _ in range(sizes["staff"])]
+    usernames: set[str] = set()
+    staff = [_employee(rng, names.pop(), home, usernames) for _ in range(sizes["staff"])]
     contacts = [
         _contact(rng, names.pop(), organisation) for organisation in others for _ in range(rng.choice((1, 1, 2)))
     ]
@@ -215,6 +218,11 @@ def _generate(seed: int, scale: Scale) -> Universe:
 
 def _all_names() -> list[str]:
     return [f"{stem} {trade}" for stem in _STEMS for trade, _ in _TRADES]
+
+
+def _double_names() -> list[str]:
+    """Names for casts that are larger than the single stems allow."""
+    return [f"{one} {other} {trade}" for one in _STEMS for other in _STEMS if one != other for trade, _ in _TRADES]
 
 
 def _distinct(rng: random.Random, pool: list[str], count: int) -> list[str]:
@@ -242,9 +250,11 @@ def _address(name: str, domain: str) -> str:
     return f"{name.lower().replace(' ', '.')}@{domain}"
 
 
-def _employee(rng: random.Random, name: str, home: Organisation) -> Person:
+def _employee(rng: random.Random, name: str, home: Organisation, taken: set[str]) -> Person:
     department, role = rng.choice(_DEPARTMENTS)
-    first, last = name.split()
+    first, last = name.lower().split()
+    username = next(short for length in range(1, len(first) + 1) if (short := first[:length] + last) not in taken)
+    taken.add(username)
     return Person(
         name=name,
         email=_address(name, home.domain),
@@ -252,7 +262,7 @@ def _employee(rng: random.Random, name: str, home: Organisation) -> Person:
         role=role,
         phone=_phone(rng),
         city=rng.choice(_PLACES)[0],
-        username=f"{first[0]}{last}".lower(),
+        username=username,
         department=department,
     )
 
@@ -272,10 +282,12 @@ def _contact(rng: random.Random, name: str, organisation: Organisation) -> Perso
 
 def _products(rng: random.Random, count: int) -> list[Product]:
     pool = [(material, good, code) for material in _MATERIALS for good, code in _GOODS]
-    chosen = [rng.choice(pool) for _ in range(count)] if count > len(pool) else rng.sample(pool, count)
+    chosen = rng.sample(pool, min(count, len(pool)))
+    while len(chosen) < count:  # further series of the same goods
+        chosen += rng.sample(pool, min(count - len(chosen), len(pool)))
     products = []
     for number, (material, good, code) in enumerate(chosen):
-        series = f" {number // len(pool) + 2}" if number >= len(pool) else ""
+        series = f" {number // len(pool) + 1}" if number >= len(pool) else ""
         price = Decimal(rng.randint(1900, 249900)) / 100
         products.append(Product(name=f"{material} {good}{series}", sku=f"{code}-{100 + number}", price=price))
     return products
@@ -283,7 +295,9 @@ def _products(rng: random.Random, count: int) -> list[Product]:
 
 def _projects(rng: random.Random, count: int, staff: list[Person]) -> list[Project]:
     names = [*_CODENAMES, *(f"{name} {number}" for number in range(2, 12) for name in _CODENAMES)][:count]
-    return [
-        Project(name=f"Project {name}", code=f"{name[:3].upper()}-{rng.randint(10, 99)}", owner=rng.choice(staff).email)
-        for name in rng.sample(names, count)
-    ]
+    projects: dict[str, Project] = {}
+    for name in rng.sample(names, count):
+        while (code := f"{name[:3].upper()}-{rng.randint(10, 99)}") in projects:
+            pass
+        projects[code] = Project(name=f"Project {name}", code=code, owner=rng.choice(staff).email)
+    return list(projects.values())
