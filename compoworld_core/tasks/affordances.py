@@ -26,9 +26,10 @@ from compoworld_core.services.running import CallResult, RunningService
 from compoworld_core.services.schema import TableSchema, semantic_of
 from compoworld_core.services.universe import Universe
 from compoworld_core.specs.model import ToolSpec
+from compoworld_core.storage.digest import digest
 
 _START = datetime(2026, 1, 12, 9, tzinfo=UTC)
-_DRAWS = 8
+_DRAWS, _MOST_DRAWS, _ENOUGH = 9, 24, 4
 _PAGING = frozenset({"limit", "cursor", "offset"})
 _TEXTUAL = frozenset(
     {
@@ -305,12 +306,14 @@ def _argument(value: Any) -> Any:
 def _explore_writing(
     spec: ToolSpec, running: RunningService, rows: Mapping[str, list[Row]], universe: Universe
 ) -> Iterator[Writing]:
-    rng = random.Random(f"explore/{spec.name}")
+    rng = random.Random(f"explore/{digest(spec.parameters)}")
     entities = {schema.entity: name for name, schema in running.package.tables.tables.items()}
     ids = {entity: [row["id"] for row in rows[table]] for entity, table in entities.items()}
     observed: list[tuple[dict[str, Any], CallResult]] = []
     refused: list[dict[str, Any]] = []
-    for draw in range(_DRAWS):
+    for draw in range(_MOST_DRAWS):
+        if draw >= _DRAWS and len(observed) >= _ENOUGH:
+            break
         source = Drawing(universe, rng, _START, ids)
         try:
             arguments = source.object(spec.parameters, optional=(0.0, 1.0, 0.6)[draw % 3])
@@ -381,7 +384,14 @@ def _writing_of(
 def _main_change(
     arguments: Mapping[str, Any], result: CallResult
 ) -> tuple[str, str, str | None, Row | None, Row | None]:
-    """(change, table, argument that is the row's id, before, after) of the row that a call is about."""
+    """(change, table, argument that is the row's id, before, after) of the row that a call is about.
+
+    A call is about a row that it creates and answers with, or else about one that an argument names.
+    """
+    data = result.envelope.get("data")
+    for change in result.changes:
+        if change.before is None and isinstance(data, dict) and data.get("id") == change.key:
+            return "created", change.table.name, None, None, change.after_row
     for name, value in arguments.items():
         for change in result.changes:
             if change.key == value and change.before is not None:

@@ -97,4 +97,5 @@ def verify(rubric: Rubric, world: World, answer: str | None) -> Verdict:
 def first_failure(rubric: Rubric, world: World, answer: str | None) -> str | None:
     """Id of the first criterion that does not hold; None where all hold. Cheaper than a verdict."""
     evidence = EpisodeEvidence(world, answer)
-    return next((item.id for item in rubric.criteria if not holds(item.condition, evidence)), None)
+    quickest = sorted(rubric.criteria, key=lambda item: item.condition.kind != "answer")
+    return next((item.id for item in quickest if not holds(item.condition, evidence)), None)

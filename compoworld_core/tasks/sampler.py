@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,8 +17,10 @@ from compoworld_core.errors import InputError
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.tasks.affordances import Affordances, explore
 from compoworld_core.tasks.dependencies import dependency_graph, step_weights
-from compoworld_core.tasks.gates import run_gates
+from compoworld_core.tasks.gates import Candidate, run_gates
+from compoworld_core.tasks.planner.criteria import undisturbed
 from compoworld_core.tasks.planner.planner import DeadEnd, Planned, plan_task
+from compoworld_core.tasks.rubric import Criterion, Rubric
 from compoworld_core.tasks.splits import is_held_out, is_held_out_combination
 from compoworld_core.tasks.task import Difficulty, Split, Task
 from compoworld_core.tasks.walk import sample_walk
@@ -158,26 +160,22 @@ class _Sampler:
         }
         recipe = self._recipe(rng, [*core, *others])
         affordances = {name: self._explored(name) for name in core}
+        bare = _with(recipe, services=tuple(pin for pin in recipe.services if pin.name in core))
         try:
-            planned = plan_task(open_world(recipe, self._catalogue), affordances, visits, rng)
+            planned = plan_task(open_world(bare, self._catalogue), affordances, visits, rng)
         except DeadEnd as end:
             return Attempt(**about, outcome="dead_end", detail=end.reason)
-        complete = WorldRecipe(
-            services=recipe.services,
-            universe=recipe.universe,
-            start_time=recipe.start_time,
-            plants=tuple(planned.plan.plants),
-            reactions=tuple(planned.plan.reactions),
-        )
+        complete = _with(recipe, plants=tuple(planned.plan.plants), reactions=tuple(planned.plan.reactions))
         world = open_world(complete, self._catalogue)
-        report = run_gates(planned.candidate, world, least_edges=self._profile.edges, seed=number)
+        candidate = _guarded(planned.candidate, undisturbed(world, core))
+        report = run_gates(candidate, world, least_edges=self._profile.edges, seed=number)
         if not report.passed:
             return Attempt(**about, outcome=report.failed, detail=report.detail)
         task = Task(
-            instruction=planned.candidate.instruction,
+            instruction=candidate.instruction,
             recipe=complete,
             rubric=report.rubric,
-            solution=planned.candidate.solution,
+            solution=candidate.solution,
             walk=walk,
             core=tuple(sorted(core)),
             edges=report.edges,
@@ -238,6 +236,18 @@ class _Sampler:
             found = explore(item.package, self._catalogue.backend(item.package), item.tools)
             self._affordances[name] = found
         return found
+
+
+def _with(recipe: WorldRecipe, **fields: Any) -> WorldRecipe:
+    return WorldRecipe(**{**dict(recipe), **fields})
+
+
+def _guarded(candidate: Candidate, criterion: Criterion | None) -> Candidate:
+    """The candidate with a further criterion before that of the answer."""
+    if criterion is None:
+        return candidate
+    *others, last = candidate.rubric.criteria
+    return replace(candidate, rubric=Rubric(criteria=(*others, criterion, last)))
 
 
 def _capabilities(planned: Planned) -> tuple[str, ...]:

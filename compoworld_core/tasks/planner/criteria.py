@@ -6,7 +6,7 @@ Written rows are described by the fields that the instruction determines, never 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from compoworld_core.services.conditions import All, Answer, RowRef, Rows, Stated, Test, Unchanged, equal
@@ -17,7 +17,8 @@ from compoworld_core.tasks.planner.matching import is_distinctive
 from compoworld_core.tasks.planner.plan import Known, Plan, Written
 from compoworld_core.tasks.planner.wording import enumerated, label, noun
 from compoworld_core.tasks.rubric import Criterion
-from compoworld_core.worlds.recipe import Insert
+from compoworld_core.worlds.recipe import Insert, Update
+from compoworld_core.worlds.world import World
 
 
 def criteria_of(plan: Plan, reported: list[Known]) -> tuple[Criterion, ...]:
@@ -43,6 +44,20 @@ def criteria_of(plan: Plan, reported: list[Known]) -> tuple[Criterion, ...]:
     return tuple(found)
 
 
+def undisturbed(world: World, core: Collection[str]) -> Criterion | None:
+    """Nothing changes in the services that a task is not about; None where it is about all."""
+    others = [name for name in world.services if name not in core]
+    if not others:
+        return None
+    tables = [(name, table) for name in others for table in world.services[name].state.tables]
+    return Criterion(
+        id="undisturbed",
+        description=f"nothing changes in {enumerated(others)}",
+        condition=All(parts=tuple(Unchanged(service=name, table=table) for name, table in tables)),
+        holds_initially=True,
+    )
+
+
 def _row(plan: Plan, written: Written) -> Row:
     return next(row for row in plan.rows(written.service, written.table) if row["id"] == written.row)
 
@@ -60,7 +75,7 @@ def _written(plan: Plan, written: Written) -> tuple[Any, str]:
         return All(parts=(one, *wrong)), f"exactly one {written.noun} in {written.service} has {told}, and not {text}"
     where = (Test(field="id", value=written.row), *tests)
     return (
-        Rows(service=written.service, table=written.table, where=where),
+        Rows(service=written.service, table=written.table, where=where, change="updated"),
         f"the {written.noun} {written.row} in {written.service} has {told}",
     )
 
@@ -68,7 +83,7 @@ def _written(plan: Plan, written: Written) -> tuple[Any, str]:
 def _misstated(plan: Plan, written: Written) -> Iterator[Rows]:
     """No created row states what a value could be mistaken for."""
     for name, known in written.mentions:
-        decoy = _decoy(plan, known)
+        decoy = decoy_of(plan, known)
         if decoy is not None:
             test = Test(field=name, op="mentions", value=decoy.value, kind=decoy.kind)
             yield Rows(
@@ -76,7 +91,7 @@ def _misstated(plan: Plan, written: Written) -> Iterator[Rows]:
             )
 
 
-def _decoy(plan: Plan, known: Known) -> Fact | None:
+def decoy_of(plan: Plan, known: Known) -> Fact | None:
     """What a value could be mistaken for, if honest work has no reason to mention it."""
     if known.is_new or known.decoy is None or not is_distinctive(known.decoy):
         return None
@@ -139,32 +154,45 @@ def _reference(plan: Plan, written: Written, field: str = "id") -> RowRef:
 
 
 def _collateral(plan: Plan) -> Iterator[Criterion]:
-    """Nothing else was created or changed in the tables that the plan writes to."""
-    created = Counter((service, table) for service, table, _, kind in plan.changed if kind == "created")
-    deleted = Counter((service, table) for service, table, _, kind in plan.changed if kind == "deleted")
-    updated: dict[tuple[str, str], set[str]] = {(item.service, item.table): set() for item in plan.written}
-    for service, table, key, _ in plan.changed:
-        if (service, table) in updated:
-            updated[service, table].add(key)
-    moved = {
-        (op.service, op.table, op.key) for reaction in plan.reactions for op in reaction.apply if op.op == "update"
-    }
-    for (service, table), rows in sorted(updated.items()):
-        expected = rows | {key for s, t, key in moved if (s, t) == (service, table)}
-        entity = plan.schema(service, table).entity.replace("_", " ")
-        others = tuple(Test(field="id", op="ne", value=key) for key in sorted(expected))
+    """In tables that the plan's calls change, nothing else is changed.
+
+    Where a call leaves rows of another table behind, such as old revisions, any number may be left.
+    """
+    written = {(item.service, item.table) for item in plan.written}
+    kinds: dict[tuple[str, str], Counter[str]] = {}
+    updated: dict[tuple[str, str], set[str]] = {}
+    for service, table, key, kind in plan.changed:
+        kinds.setdefault((service, table), Counter())[kind] += 1
+        updated.setdefault((service, table), set()).add(key)
+    moved = _moved(plan)
+    for (service, table), counts in sorted(kinds.items()):
+        called = noun(plan.schema(service, table).entity)
+        expected = sorted(updated[service, table] | moved.get((service, table), set()))
+        made = counts["created"]
+        most = made if not made or (service, table) in written else None
+        others = tuple(Test(field="id", op="ne", value=key) for key in expected)
         yield Criterion(
             id=f"only_{service}_{table}",
-            description=f"no other {entity} in {service} is created, changed or deleted",
+            description=f"no other {called} in {service} is created, changed or deleted",
             condition=All(
                 parts=(
-                    Rows(service=service, table=table, change="created", at_least=0, at_most=created[service, table]),
+                    Rows(service=service, table=table, change="created", at_least=0, at_most=most),
                     Rows(service=service, table=table, where=others, change="updated", at_least=0, at_most=0),
-                    Rows(service=service, table=table, change="deleted", at_least=0, at_most=deleted[service, table]),
+                    Rows(service=service, table=table, change="deleted", at_least=0, at_most=counts["deleted"]),
                 )
             ),
             holds_initially=True,
         )
+
+
+def _moved(plan: Plan) -> dict[tuple[str, str], set[str]]:
+    """Keys of the rows that reactions change, by service and table."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for reaction in plan.reactions:
+        for operation in reaction.apply:
+            if isinstance(operation, Update):
+                found.setdefault((operation.service, operation.table), set()).add(operation.key)
+    return found
 
 
 def _kept(plan: Plan) -> Iterator[Criterion]:
@@ -197,16 +225,24 @@ def _kept(plan: Plan) -> Iterator[Criterion]:
 
 
 def _bystanders(plan: Plan) -> Iterator[Criterion]:
-    """Tables that the plan leaves alone stay as they are."""
+    """Tables that the plan leaves alone stay as they are, apart from rows that the world itself changes."""
     touched = {(service, table) for service, table, _, _ in plan.changed}
-    touched |= {(operation.service, operation.table) for item in plan.reactions for operation in item.apply}
+    moved = _moved(plan)
     for service in sorted({step.service for step in plan.steps}):
         tables = [name for name in plan.affordances[service].tables if (service, name) not in touched]
-        if tables:
+        parts = [
+            Unchanged(
+                service=service,
+                table=name,
+                where=tuple(Test(field="id", op="ne", value=key) for key in sorted(moved.get((service, name), ()))),
+            )
+            for name in tables
+        ]
+        if parts:
             yield Criterion(
                 id=f"rest_{service}",
                 description=f"nothing changes in {enumerated([noun(name) for name in tables])} of {service}",
-                condition=All(parts=tuple(Unchanged(service=service, table=name) for name in tables)),
+                condition=All(parts=tuple(parts)),
                 holds_initially=True,
             )
 
@@ -224,7 +260,7 @@ def _answer(plan: Plan, reported: list[Known]) -> Criterion:
             facts.add(fact)
             stated.append(Stated(fact=fact))
             told.append(str(known.value))
-    omits += [Stated(fact=decoy) for known in reported if (decoy := _decoy(plan, known)) and decoy not in facts]
+    omits += [Stated(fact=decoy) for known in reported if (decoy := decoy_of(plan, known)) and decoy not in facts]
     return Criterion(
         id="answer",
         description=f"the final answer states {', '.join(told)}"

@@ -16,7 +16,7 @@ from compoworld_core.services.schema import semantic_of
 from compoworld_core.tasks.affordances import Reading
 from compoworld_core.tasks.planner.matching import JOINING, NAMING, is_choice, is_distinctive, is_title, kinds
 from compoworld_core.tasks.planner.plan import Found, Guarded, Known, Plan
-from compoworld_core.tasks.planner.wording import label
+from compoworld_core.tasks.planner.wording import label, noun
 
 ANCHORS = frozenset({"organisation_name", "person_name", "product_name", "project_name", "title"})
 """Meanings of values that an instruction may name outright."""
@@ -254,7 +254,7 @@ class Anchor:
                 Guarded(service, reading.table, twin["id"], f'the {found.noun} "{twin[name]}" stays as it is')
             )
             plan.capabilities.add("near_duplicate")
-        leads = ("Also look up", "There is also", "Look up, too,") if plan.clauses else _OPENINGS
+        leads = ("Also look up", "There is also", "You also need") if plan.clauses else _OPENINGS
         lead = plan.rng.choice(leads)
         plan.clauses.append(f"{lead} the {found.noun} {key.clue}{warning} in {plan.place(service)}.")
         return True
@@ -313,8 +313,8 @@ def _row_for(plan: Plan, service: str, reading: Reading, name: str, key: Key) ->
 def find_clause(plan: Plan, found: Found, key: Key) -> str:
     """A sentence that says which row is meant."""
     place = plan.place(found.service)
-    entity = plan.schema(found.service, found.table).entity.replace("_", " ")
-    if found.noun != entity and not found.noun.startswith(place):
+    entity = noun(plan.schema(found.service, found.table).entity)
+    if found.noun != entity:
         return f"In {place}, find another {entity}, the one {key.clue}; below it is called the {found.noun}."
     verb = plan.rng.choice(("find", "look up", "find"))
     if plan.rng.random() < 0.5:

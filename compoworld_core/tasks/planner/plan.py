@@ -202,8 +202,9 @@ class Plan:
         return rows
 
     def place(self, service: str) -> str:
-        """How the instruction calls a service."""
-        return self.affordances[service].package.spec.title or service
+        """How the instruction calls a service: by its title, and by its name where that is another."""
+        title = self.affordances[service].package.spec.title or service
+        return title if _letters(title) == _letters(service) else f"{title} ({service})"
 
     def tool_name(self, service: str, tool: str) -> str:
         """A tool's name in the plan's world."""
@@ -221,12 +222,7 @@ class Plan:
             return same
         taken = {name for name, _ in told}
         stem = f"{kind} {entity}".strip()
-        elsewhere = all(place[0] != service for name, place in told if name.endswith(stem))
-        options: tuple[str, ...] = (
-            stem,
-            *([f"{kind} {self.place(service)} {entity}".strip()] if elsewhere else []),
-            *(f"{place} {stem}" for place in _ORDINALS),
-        )
+        options = (stem, *(f"{place} {stem}" for place in _ORDINALS))
         return next(option for option in options if option not in taken)
 
     # Changing it
@@ -344,3 +340,7 @@ class Plan:
                 ):
                     consistent[other] = getattr(person, _PERSONAL[word])
         return consistent
+
+
+def _letters(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter.isalnum())

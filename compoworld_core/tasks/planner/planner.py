@@ -11,9 +11,8 @@ from compoworld_core.services.drawing import Drawing
 from compoworld_core.tasks.affordances import Affordances
 from compoworld_core.tasks.bindings import bindings_in
 from compoworld_core.tasks.gates import Candidate
-from compoworld_core.tasks.planner.criteria import criteria_of
+from compoworld_core.tasks.planner.criteria import criteria_of, decoy_of
 from compoworld_core.tasks.planner.lookup import Anchor, Lookup
-from compoworld_core.tasks.planner.matching import is_distinctive
 from compoworld_core.tasks.planner.plan import Known, Plan
 from compoworld_core.tasks.planner.policy import Policy
 from compoworld_core.tasks.planner.reread import Reread
@@ -147,7 +146,7 @@ def _reported(plan: Plan) -> list[Known]:
 
 def _telling(plan: Plan, values: Sequence[Known]) -> Known:
     """One of the values, preferably one whose wrong reading would show."""
-    sure = [item for item in values if item.decoy is not None and is_distinctive(item.decoy)]
+    sure = [item for item in values if decoy_of(plan, item) is not None]
     return plan.rng.choice(sure or list(values))
 
 

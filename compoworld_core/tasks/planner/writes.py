@@ -46,16 +46,20 @@ def _commit_write(plan: Plan, service: str, writing: Writing, filling: Filling, 
         mentions=tuple((writing.copies[name], known) for name, known in filling.mentions),
         noun=called,
     )
+    if any(plan.uses[known.name] for known in _overwritten(plan, written)):
+        return None  # whoever reads the instruction could not tell which of the two values is meant
     plan.uses.update(known.name for known in filling.used)
-    plan.stale |= {
-        known.name
-        for known in plan.known
-        if (known.service, known.row) == (service, written.row) and known.field in written.fields
-    }
+    plan.stale |= {known.name for known in _overwritten(plan, written)}
     plan.written.append(written)
     if writing.id_path is not None and writing.change == "created":
         _learn_id(plan, service, writing, step.id, main[0].key, called)
     return written
+
+
+def _overwritten(plan: Plan, written: Written) -> list[Known]:
+    """Values learnt before that a write replaces."""
+    place = (written.service, written.row)
+    return [known for known in plan.known if (known.service, known.row) == place and known.field in written.fields]
 
 
 def _undoes(plan: Plan, service: str, changes: Iterable[RowChange], key: str) -> bool:
@@ -200,7 +204,7 @@ def _try_look_up(
     plan: Plan, service: str, reading: Reading, name: str, key: Key, needs: Mapping[str, Any]
 ) -> Known | None:
     matching = [row for row in plan.rows(service, reading.table) if row.get(name) == key.value]
-    if not matching and needs:
+    if not matching and needs and plan.is_plausible(service, reading.table, name, key.value):
         row = plan.clone_row(service, reading.table, {name: key.value, **needs})
     else:
         row = find_row(plan, service, reading, name, key)
