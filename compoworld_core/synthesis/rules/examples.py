@@ -49,7 +49,10 @@ class Examples:
     def argument(self, item: Parameter, type_: TypeExpr, unlike: Any = None) -> Any:
         """A value that a tool accepts for a parameter, other than the one given."""
         if type_.kind == "json":
-            return _free_form(type_.taken)
+            try:
+                return self.draw(item.field, type_.wire)
+            except NoExample:
+                return _free_form(type_.taken)
         if "pattern=" in type_.taken:
             raise NoExample(item.name)
         for _ in range(12):

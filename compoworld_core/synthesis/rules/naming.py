@@ -64,6 +64,12 @@ def field_name(text: str) -> str:
     return _safe(snake(text), _TAKEN_FIELDS | _BUILTIN_NAMES | {"key", "predicate"}, "value")
 
 
+def is_field_name(name: str) -> bool:
+    """Whether a name can stay as it is for a field of a nested entity."""
+    is_legal = name.isidentifier() and name.isascii() and not name.startswith("_") and not keyword.iskeyword(name)
+    return is_legal and name[0].islower() and name not in _TAKEN_FIELDS | _BUILTIN_NAMES
+
+
 def parameter_name(wire: str) -> str:
     """The Python name of a parameter: the wire's own where it is legal."""
     is_own = wire.isidentifier() and wire.isascii() and not wire.startswith("_") and wire == wire.strip("_")

@@ -15,7 +15,7 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from compoworld_core.services.semantics import SEMANTIC_KEY
 from compoworld_core.specs.model import JsonObject
-from compoworld_core.synthesis.rules.naming import class_name, field_name, quoted
+from compoworld_core.synthesis.rules.naming import class_name, is_field_name, quoted
 
 Kind = Literal["text", "integer", "number", "decimal", "boolean", "day", "moment", "list", "part", "json"]
 
@@ -55,6 +55,7 @@ class TypeExpr:
         item: Element type of a list.
         values: Legal values of an enumeration.
         is_nullable: Whether the source allows null.
+        wire: Of a value without a type of its own, the source's schema.
     """
 
     kind: Kind
@@ -64,6 +65,7 @@ class TypeExpr:
     item: TypeExpr | None = None
     values: tuple[Any, ...] = ()
     is_nullable: bool = False
+    wire: JsonObject = field(default_factory=dict)
 
     @property
     def word(self) -> str | None:
@@ -149,6 +151,8 @@ class TypeWriter:
         schema = _resolved(schema, definitions)
         schema, is_nullable = _without_null(schema, definitions)
         made = self._type(name, schema, definitions, owner, depth)
+        if made.kind == "json":
+            made = replace(made, wire={**schema, "$defs": definitions, "definitions": definitions})
         return replace(made, is_nullable=True) if is_nullable else made
 
     def _type(self, name: str, schema: JsonObject, definitions: JsonObject, owner: str, depth: int) -> TypeExpr:
@@ -211,10 +215,10 @@ class TypeWriter:
         bounds = {
             key: schema[key] for key in ("minItems", "maxItems") if isinstance(schema.get(key), int) and schema[key]
         }
-        if item.kind == "json":
-            taken = f"tuple[{item.taken}, ...]"
-            return TypeExpr("json", taken, "Text", _text_schema())
         limits = [f"{'min' if key == 'minItems' else 'max'}_length={value}" for key, value in bounds.items()]
+        if item.kind == "json":
+            taken = _annotated(f"tuple[{item.taken}, ...]", limits)
+            return TypeExpr("json", taken, "Text", _text_schema())
         sample = {"type": "array", "items": item.schema, **bounds}
         null = " | None" if item.is_nullable else ""
         taken = _annotated(f"tuple[{item.taken}{null}, ...]", limits)
@@ -230,7 +234,7 @@ class TypeWriter:
             or len(properties) > _MAX_PART_FIELDS
         ):
             return free_form
-        if isinstance(schema.get("additionalProperties"), dict) or any(field_name(key) != key for key in properties):
+        if isinstance(schema.get("additionalProperties"), dict) or not all(is_field_name(key) for key in properties):
             return free_form
         required = schema.get("required") or ()
         fields = []
