@@ -119,13 +119,13 @@ def _load(
 
 def _run_stages(store: Store, settings: RunConfig, names: Iterable[str], is_quiet: bool) -> list[StageResult]:
     """Run stages with bars, or quietly."""
-    from compoworld_core.pipeline.progress import Quiet, show_progress
+    from compoworld_core.pipeline.progress import Bars, Quiet
     from compoworld_core.pipeline.runner import run_stages
-    from compoworld_core.pipeline.stages import STAGES, StageGraph
+    from compoworld_core.pipeline.stages import GRAPH
     from compoworld_core.pipeline.workers import Workers
 
-    with nullcontext(Quiet()) if is_quiet else show_progress() as progress, Workers(settings.workers) as workers:
-        return run_stages(store, StageGraph(STAGES), settings.stages, names, workers, progress)
+    with nullcontext(Quiet()) if is_quiet else Bars() as progress, Workers(settings.workers) as workers:
+        return run_stages(store, GRAPH, settings.stages, names, workers, progress)
 
 
 def _described(store: Store, result: StageResult) -> dict[str, Any]:
@@ -157,12 +157,12 @@ def run(
 ) -> int:
     """Run all stages; what is committed already is skipped."""
     from compoworld_core.pipeline.run import publish_report, record_run
-    from compoworld_core.pipeline.stages import STAGES, StageGraph
+    from compoworld_core.pipeline.stages import GRAPH
     from compoworld_core.storage import open_store
 
     settings = _load(config, store, source, limit, workers)
     opened = open_store(settings.store)
-    results = _run_stages(opened, settings, StageGraph(STAGES).order, as_json)
+    results = _run_stages(opened, settings, GRAPH.order, as_json)
     record = record_run(opened, __version__, results, settings.gates)
     report = publish_report(opened, record.location("reports"))
     if as_json:

@@ -27,7 +27,7 @@ from compoworld_core.pipeline.progress import Quiet
 from compoworld_core.pipeline.run import publish_report
 from compoworld_core.pipeline.runner import committed, is_shard_committed, merge_stage, resolve, run_shard, run_stage
 from compoworld_core.pipeline.stage import StagePlan
-from compoworld_core.pipeline.stages import STAGES, StageGraph
+from compoworld_core.pipeline.stages import GRAPH
 from compoworld_core.pipeline.workers import Workers
 from compoworld_core.storage import Store, open_store
 
@@ -63,7 +63,7 @@ def _run(stage: str, arguments: Sequence[str]) -> None:
     given = parser.parse_args(arguments)
     config = load_config(given.config, flags={"store": given.store})
     store = open_store(config.store)
-    plan = resolve(store, StageGraph(STAGES), config.stages, stage)
+    plan = resolve(store, GRAPH, config.stages, stage)
     if given.plan:
         sys.stdout.write(json.dumps(list(range(plan.shards))) + "\n")
     elif given.shard is not None:

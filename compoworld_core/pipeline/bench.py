@@ -1,7 +1,7 @@
 """Bench: how fast services and worlds are here, and how that compares with the bare minimum.
 
 What is compared is measured in many short batches that take turns, and the median counts: whatever else the machine
-does then hits both sides. Absolute numbers say something about the machine; the two ratios say something about the code.
+does then hits both sides. Absolute numbers say something about the machine, the two ratios about the code.
 """
 
 from __future__ import annotations

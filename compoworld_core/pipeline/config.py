@@ -127,7 +127,8 @@ def _read_file(path: Path, settings: _Settings) -> None:
         raise InputError(f"{path}: is not UTF-8 text: byte {error.start + 1}") from error
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise InputError(f"{path}:{line}: is not YAML: {error.problem or error.context}") from error
+        begun = f" {error.context} that begins in line {error.context_mark.line + 1}" if error.context_mark else ""
+        raise InputError(f"{path}:{line}: is not YAML: {error.problem or error.context}{begun}") from error
     except yaml.YAMLError as error:
         raise InputError(f"{path}: is not YAML: {error}") from error
     if root is None:

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from compoworld_core.errors import CompoWorldError, InputError
+from compoworld_core.pipeline.graph import StageGraph
 from compoworld_core.pipeline.stage import Inputs, Shard, StagePlan, plan_stage
-from compoworld_core.pipeline.stages import StageGraph
 from compoworld_core.pipeline.workers import Failure, Workers
 from compoworld_core.storage import (
     DatasetCommit,

@@ -7,13 +7,9 @@ The order is not written down: a stage comes after those that make what it reads
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import cached_property
 from typing import Any, Final
 
-import networkx as nx
-
-from compoworld_core.errors import CompoWorldError
+from compoworld_core.pipeline.graph import StageGraph
 from compoworld_core.pipeline.stage import Stage
 from compoworld_core.pipeline.work import crawl, distill, report, sample_tasks, synthesize, validate
 from compoworld_core.rollouts.trajectory import TRAJECTORIES
@@ -81,44 +77,4 @@ STAGES: Final[tuple[Stage[Any], ...]] = (
     ),
 )
 
-
-class StageGraph:
-    """Stages and the datasets that tie them."""
-
-    def __init__(self, stages: Iterable[Stage[Any]]) -> None:
-        """Connect every input to the stage that makes it.
-
-        Raises:
-            CompoWorldError: A dataset is made twice or by no stage, or the stages form a circle.
-        """
-        self.graph = nx.DiGraph()
-        self._producers: dict[str, str] = {}
-        for stage in stages:
-            self.graph.add_node(stage.name, stage=stage)
-            for output in stage.outputs:
-                if output.name in self._producers:
-                    raise CompoWorldError(f"both {self._producers[output.name]} and {stage.name} make {output.name}")
-                self._producers[output.name] = stage.name
-        for name in list(self.graph):
-            for needed in self[name].inputs:
-                if needed.name not in self._producers:
-                    raise CompoWorldError(f"stage {name} reads {needed.name}, which no stage makes")
-                source = self._producers[needed.name]
-                datasets = self.graph.edges.get((source, name), {}).get("datasets", ())
-                self.graph.add_edge(source, name, datasets=(*datasets, needed.name))
-        if circles := list(nx.simple_cycles(self.graph)):
-            raise CompoWorldError(f"the stages {', '.join(circles[0])} wait for each other")
-
-    def __getitem__(self, name: str) -> Stage[Any]:
-        stage: Stage[Any] = self.graph.nodes[name]["stage"]
-        return stage
-
-    @cached_property
-    def order(self) -> tuple[str, ...]:
-        """Names of all stages, each after those that it needs."""
-        ordered: tuple[str, ...] = tuple(nx.topological_sort(self.graph))  # type: ignore[func-returns-value,arg-type]  # the stubs are wrong
-        return ordered
-
-    def producer(self, dataset: str) -> str:
-        """The stage that makes a dataset."""
-        return self._producers[dataset]
+GRAPH: Final = StageGraph(STAGES)

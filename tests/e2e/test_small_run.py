@@ -1,0 +1,121 @@
+"""A whole run, small: from bundled specs to verified trajectories, a report and training data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from compoworld_core.cli import run_cli
+from tests.storage.seaweedfs import seaweedfs
+
+__all__ = ["seaweedfs"]
+
+CONFIG = """
+crawl:
+  limit: 12
+tasks:
+  count: 3
+  profile: easy
+  held_out_services: 0
+  shares: {sft: 1}
+gates:
+  min_tasks: 3
+  min_trajectories: 3
+"""
+
+Run = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("config") / "small.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+@pytest.fixture
+def run(config: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: str, expected: int = 0) -> dict[str, Any]:
+        code = run_cli([*arguments, "--config", str(config), "--json"])
+        captured = capsys.readouterr()
+        assert code == expected, captured.err
+        document: dict[str, Any] = json.loads(captured.out)
+        return document
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def store(config: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where the run has been made already."""
+    path = tmp_path_factory.mktemp("run") / "store"
+    assert run_cli(["run", "--config", str(config), "--store", str(path), "--workers", "2"]) == 0
+    return str(path)
+
+
+def content(document: dict[str, Any]) -> dict[str, str]:
+    """Digest of every dataset of a run."""
+    return {name: about["digest"] for stage in document["stages"] for name, about in stage["datasets"].items()}
+
+
+def test_a_run_makes_tasks_trajectories_and_a_report(run: Run, store: str) -> None:
+    document = run("run", "--store", store)
+
+    totals = document["totals"]
+    assert document["is_latest"] is True
+    assert (totals["specs"], totals["tasks"], totals["successes"]) == (12, 3, 3)
+    assert totals["tools"]["verified"] > 50
+    assert "<html" in (Path(store) / "report.html").read_text()
+
+
+def test_a_second_run_has_nothing_to_do(run: Run, store: str) -> None:
+    document = run("run", "--store", store, "--workers", "1")
+
+    assert all(stage["skipped"] for stage in document["stages"])
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_trajectories_become_training_data(run: Run, store: str, tmp_path: Path, form: str) -> None:
+    out = tmp_path / f"sft.{form}"
+
+    document = run("export", "--store", store, "--out", str(out))
+
+    if form == "jsonl":
+        records = [json.loads(line) for line in out.read_text().splitlines()]
+    else:
+        records = pq.read_table(out).to_pylist()
+    assert document["records"] == len(records) == 3
+    assert set(records[0]) == {"tools", "messages", "meta", "source"}
+
+
+def test_a_run_below_its_gates_is_recorded_and_not_the_latest(
+    run: Run, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    latest = run("run", "--store", store)["run"]
+    monkeypatch.setenv("COMPOWORLD_GATES__MIN_TASKS", "4")
+
+    document = run("run", "--store", store, expected=1)
+
+    assert document["is_latest"] is False
+    assert document["failed_gates"] == ["3 tasks, at least 4 are wanted"]
+    assert (Path(store) / "refs/latest").read_text() == latest
+    assert (Path(store) / f"runs/{document['run']}.json").exists()
+
+
+@pytest.mark.components
+def test_a_bucket_holds_the_same_as_a_directory(
+    run: Run, store: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = request.getfixturevalue("seaweedfs")
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+
+    document = run("run", "--store", f"s3://{server.bucket}/small", "--workers", "2")
+
+    assert content(document) == content(run("run", "--store", store))
+    assert document["report"].startswith("s3://")

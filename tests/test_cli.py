@@ -1,0 +1,168 @@
+"""The command line answers mistakes with one message and the right exit code, and never with a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compoworld_core import __version__
+from compoworld_core.cli import run_cli
+from compoworld_core.pipeline.bench import BenchResult, measure
+
+VERBS = ("run", "crawl", "synthesize", "validate", "sample-tasks", "distill", "report", "export", "bench", "doctor")
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test writes into the checkout or is configured by its surroundings."""
+    monkeypatch.chdir(tmp_path)
+    for name in os.environ:
+        if name.startswith(("COMPOWORLD_", "AWS_")):
+            monkeypatch.delenv(name)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = run_cli(list(arguments))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "--version") == (0, f"compoworld {__version__}\n", "")
+
+
+def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "--help")
+
+    assert code == 0
+    assert all(f" {verb} " in out for verb in VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help(capsys: pytest.CaptureFixture[str], verb: str) -> None:
+    code, out, err = run(capsys, verb, "--help")
+
+    assert (code, err) == (0, "")
+    assert "--json" in out
+
+
+def test_help_loads_nothing_heavy() -> None:
+    program = (
+        "import sys; from compoworld_core.cli import run_cli; run_cli(['--help']); "
+        "print(sorted({'pyarrow', 'boto3', 'networkx', 'jinja2', 'jsonschema_rs'} & set(sys.modules)))"
+    )
+
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    assert out.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "message"),
+    [
+        pytest.param(["crawl", "--stoer", "x"], 2, "No such option", id="unknown option"),
+        pytest.param(["fly"], 2, "No such command", id="unknown verb"),
+        pytest.param(["crawl", "--limit", "many"], 2, "Invalid value", id="not a number"),
+        pytest.param(["crawl", "--limit", "0"], 2, "--limit: crawl.limit: 0 is too small", id="too few"),
+        pytest.param(["run", "--workers", "0"], 2, "--workers: workers: 0 is too small", id="no workers"),
+        pytest.param(["run", "--config", "absent.yaml"], 2, "absent.yaml: cannot be read", id="missing config"),
+        pytest.param(["run", "--config", "broken.yaml"], 2, "broken.yaml:3: is not YAML", id="broken config"),
+        pytest.param(
+            ["run", "--config", "typo.yaml"],
+            2,
+            "typo.yaml:2: crawl.sorce: no such key",
+            id="typo",
+        ),
+        pytest.param(["crawl", "--store", "gs://bucket"], 2, "gs://bucket: not a store", id="unknown store"),
+        pytest.param(["crawl", "--store", "typo.yaml/x"], 2, "typo.yaml/x", id="store under a file"),
+        pytest.param(["crawl", "--source", "nowhere"], 2, "source 'nowhere': not known", id="unknown source"),
+        pytest.param(["crawl", "--source", "absent.jsonl"], 2, "absent.jsonl: there is no such file", id="no source"),
+        pytest.param(["validate", "--store", "s"], 2, "run `compoworld crawl` with the same", id="inputs missing"),
+        pytest.param(["export", "--store", "s", "--out", "a.csv"], 2, "ends in .jsonl or .parquet", id="unknown form"),
+        pytest.param(["export", "--store", "s", "--out", "a.jsonl"], 2, "run `compoworld run` first", id="no run"),
+        pytest.param(["export", "--store", "s", "--out", "typo.yaml"], 2, "ends in", id="not a data file"),
+        pytest.param(["export", "--store", "s", "--out", "old.jsonl"], 2, "is there already", id="file is there"),
+    ],
+)
+def test_a_mistake_is_one_message_and_an_exit_code(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], exit_code: int, message: str
+) -> None:
+    Path("broken.yaml").write_text("crawl:\n  source: [a\n")
+    Path("typo.yaml").write_text("crawl:\n  sorce: bundled\n")
+    Path("old.jsonl").touch()
+
+    code, out, err = run(capsys, *arguments)
+
+    assert (code, out) == (exit_code, "")
+    assert err.startswith("compoworld: ")
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_a_bucket_that_does_not_answer_is_worth_another_try(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:9",
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+    code, _, err = run(capsys, "crawl", "--store", "s3://bucket/prefix")
+
+    assert code == 75
+    assert "no answer" in err
+    assert "Traceback" not in err
+
+
+def test_with_json_a_mistake_is_one_document_too(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "crawl", "--store", "gs://bucket", "--json")
+
+    document = json.loads(out)
+    assert document["exit_code"] == code == 2
+    assert document["error"] in err
+
+
+def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    _, _, err = run(capsys, "crawl", "--store", "gs://bucket", "--debug")
+
+    assert "Traceback" in err
+
+
+def test_a_stage_says_what_it_made(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "crawl", "--store", "s", "--limit", "2", "--json")
+
+    document = json.loads(out)
+    assert code == 0
+    assert document["skipped"] is False
+    assert document["datasets"]["specs"]["rows"] == 2
+    assert document["datasets"]["specs"]["uri"].startswith(Path("s").absolute().as_uri())
+
+
+def test_doctor_finds_this_machine_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "doctor", "--store", "s", "--json")
+
+    checks = json.loads(out)
+    assert code == 0
+    assert set(checks) == {"python", "isolation", "store"}
+    assert not list(Path("s").rglob("*.*")), "nothing is left behind"
+
+
+def test_doctor_names_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "doctor", "--store", "gs://bucket")
+
+    assert code == 2
+    assert "MISSING  store      gs://bucket: not a store" in out
+
+
+def test_bench_measures_every_number() -> None:
+    result = measure(rows=100, batches=2, calls=3)
+
+    assert set(BenchResult.model_fields) == set(result.model_dump())
+    assert all(value > 0 for value in result.model_dump().values())
