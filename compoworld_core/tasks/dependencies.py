@@ -13,9 +13,9 @@ from typing import Any
 import networkx as nx
 
 from compoworld_core.services.package import ServicePackage
-from compoworld_core.services.schema import semantic_of
+from compoworld_core.services.schema import TableSchema, semantic_of
 from compoworld_core.tasks.planner.lookup import ANCHORS
-from compoworld_core.tasks.planner.matching import JOINING, NAMING, is_plain_text
+from compoworld_core.tasks.planner.matching import JOINING, NAMING, is_plain_text, kinds
 
 _HEADING = "title"
 _ANY_TEXT = "text"
@@ -51,7 +51,7 @@ def exchange_of(package: ServicePackage, tools: Sequence[str]) -> Exchange:
     shown = {word for spec in specs if spec.effect == "read" for word in _words(spec.returns)}
     readable = [table for table in package.tables.tables.values() if f"id:{table.entity}" in shown]
     offers = frozenset(word for table in readable for word in table.semantics.values())
-    found_by = [frozenset(table.semantics.values()) & (JOINING | {_HEADING}) for table in readable]
+    found_by = [frozenset(table.semantics.values()) & (JOINING | {_HEADING}) for table in readable if _tells(table)]
     stored = [_stored(spec.parameters) for spec in specs if spec.effect == "write"]
     takes = frozenset[str]().union(*found_by, *stored)
     openings = sum(map(bool, (*found_by, *stored)))
@@ -75,6 +75,18 @@ def step_weights(graph: nx.DiGraph, services: Iterable[str]) -> Mapping[tuple[st
     """Weights that prefer steps along which values can flow: 1 where none can, 1 + 2 per meaning elsewhere."""
     chosen = list(services)
     return {(a, b): 1 + 2 * len(graph[a][b]["words"]) if b in graph[a] else 1 for a in chosen for b in chosen if a != b}
+
+
+def _tells(table: TableSchema) -> bool:
+    """Whether who finds a row by one field learns something from another."""
+    telling = [
+        name
+        for name, part in table.row.get("properties", {}).items()
+        if not table.semantics.get(name, "").startswith("id:")
+        and table.semantics.get(name) != _ANY_TEXT
+        and not kinds(part).isdisjoint({"string", "integer", "number"})
+    ]
+    return len(telling) > 1
 
 
 def _stored(parameters: Mapping[str, Any]) -> frozenset[str]:
