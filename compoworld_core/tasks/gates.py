@@ -73,6 +73,7 @@ def run_gates(candidate: Candidate, world: World, *, least_edges: int, seed: int
     try:
         reference = _reference_passes(candidate, rubric, stage)
         _walk_matches(candidate)
+        _readings_serve(candidate.solution)
         _nothing_leaks(candidate, reference, world)
         if first_failure(rubric, world, "") is None:
             raise _Failed("no_op", "doing nothing passes")
@@ -113,6 +114,15 @@ def _walk_matches(candidate: Candidate) -> None:
     visited = tuple(service for service, _ in groupby(step.service for step in candidate.solution.steps))
     if visited != candidate.walk:
         raise _Failed("walk", f"the solution visits {' → '.join(visited)}, not {' → '.join(candidate.walk)}")
+
+
+def _readings_serve(solution: Solution) -> None:
+    """Something is taken from every reading, or the agent could leave it out."""
+    taken = [*(step.arguments for step in solution.steps), *(fact.value for fact in solution.answer)]
+    used = steps_read(taken, solution.values)
+    for step in solution.steps:
+        if step.effect == "read" and step.id not in used:
+            raise _Failed("inert", f"nothing is taken from what {step.id} reads")
 
 
 def _nothing_leaks(candidate: Candidate, reference: Played, world: World) -> None:
@@ -194,8 +204,9 @@ def _mutants_fail(
             raise _Failed(
                 f"mutant_{mutant.operator}", f"{mutant.target} {mutant.argument} altered, and all still holds"
             )
-        if mutant.operator == "substitute" and (mutant.source, mutant.target) not in edges:
-            edges[mutant.source, mutant.target] = InformationEdge(
+        pair = (mutant.source, mutant.target)
+        if mutant.operator == "substitute" and pair not in edges and not _is_told(candidate, mutant.value):
+            edges[pair] = InformationEdge(
                 source=mutant.source,
                 target=mutant.target,
                 source_service=services[mutant.source],
@@ -204,3 +215,9 @@ def _mutants_fail(
                 criterion=failed,
             )
     return tuple(edges.values())
+
+
+def _is_told(candidate: Candidate, value: object) -> bool:
+    """Whether the instruction has the value, so that nobody needs to look it up."""
+    words = rf"(?<!\w){re.escape(str(value).casefold())}(?!\w)"
+    return re.search(words, candidate.instruction.casefold()) is not None

@@ -34,6 +34,7 @@ class Mutant:
         source: For `substitute`, the step whose value was replaced.
         target: The step, or `answer`, that was altered.
         argument: For `substitute`, where in the target.
+        value: For `substitute`, the value that was right.
     """
 
     operator: str
@@ -41,6 +42,7 @@ class Mutant:
     solution: Solution
     source: str = ""
     argument: str = ""
+    value: Any = None
 
 
 def mutants(solution: Solution, reference: Played, start: World) -> Iterator[Mutant]:
@@ -60,25 +62,20 @@ def mutants(solution: Solution, reference: Played, start: World) -> Iterator[Mut
                 changed = Step(**{**dict(step), "arguments": _replaced(step.arguments, path, decoy)})
                 steps = (*solution.steps[:place], changed, *solution.steps[place + 1 :])
                 argument = str(path[0]) if path else ""
-                yield Mutant(
-                    "substitute", step.id, _altered(solution, steps=steps), confusion.source_of(binding), argument
-                )
+                altered = _altered(solution, steps=steps)
+                yield confusion.mutant(altered, step.id, argument, binding)
     for name, value in solution.values.items():
         for path, binding in bindings_in(value):
             for decoy in confusion.decoys(binding) if path else ():
                 values = {**solution.values, name: _replaced(value, path, decoy)}
                 target = confusion.source_of({"$value": name})
-                yield Mutant(
-                    "substitute", target, _altered(solution, values=values), confusion.source_of(binding), name
-                )
+                yield confusion.mutant(_altered(solution, values=values), target, name, binding)
     for place, fact in enumerate(solution.answer):
         for path, binding in bindings_in(fact.value):
             for decoy in confusion.decoys(binding):
                 stated = AnswerFact(label=fact.label, value=_replaced(fact.value, path, decoy))
                 facts = (*solution.answer[:place], stated, *solution.answer[place + 1 :])
-                yield Mutant(
-                    "substitute", ANSWER, _altered(solution, answer=facts), confusion.source_of(binding), fact.label
-                )
+                yield confusion.mutant(_altered(solution, answer=facts), ANSWER, fact.label, binding)
 
 
 def _altered(
@@ -106,6 +103,11 @@ class _Confusion:
         for step in solution.steps:
             if step.id in reference.envelopes:
                 self._answers.add(step.id, step.service, reference.envelopes[step.id])
+
+    def mutant(self, altered: Solution, target: str, argument: str, binding: dict[str, Any]) -> Mutant:
+        """The mutant in which a binding of a target was substituted."""
+        value = self._answers.evaluate(binding)
+        return Mutant("substitute", target, altered, self.source_of(binding), argument, value)
 
     def source_of(self, binding: dict[str, Any]) -> str:
         """The step that a binding takes its value from."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from compoworld_core.services.drawing import Drawing
+from compoworld_core.services.facts import Fact, states
 from compoworld_core.tasks.affordances import Affordances
 from compoworld_core.tasks.bindings import bindings_in
 from compoworld_core.tasks.gates import Candidate
@@ -123,16 +124,18 @@ def _visit(plan: Plan, service: str, ingredients: Sequence[Ingredient]) -> Plan:
 def _reported(plan: Plan) -> list[Known]:
     """What the final answer states: at least one value of every row whose reading nothing else needed."""
     reported: list[Known] = []
+    text = " ".join(plan.clauses)
+    untold = [item for item in plan.known if not states(text, Fact(value=str(item.value)))]
     for found in plan.found:
         if not any(plan.uses[item.name] for item in found.known):
-            fresh = [item for item in found.known if not item.is_id and item.name not in plan.stale]
+            fresh = [item for item in untold if item in found.known and not item.is_id and item.name not in plan.stale]
             if not fresh:
                 raise DeadEnd("a reading serves nothing")
             reported.append(_telling(plan, fresh))
     if len(reported) > _MOST_FACTS:
         raise DeadEnd("too much to report")
     new_ids = [item for item in plan.known if item.is_new and not plan.uses[item.name]]
-    others = [item for item in plan.unused() if item not in reported]
+    others = [item for item in plan.unused() if item in untold and item not in reported]
     room = max(0, 3 - len(reported))
     reported += plan.rng.sample(new_ids, min(1, len(new_ids), room))
     room = max(0, 3 - len(reported))
