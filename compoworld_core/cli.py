@@ -65,16 +65,18 @@ def run_cli(arguments: list[str]) -> int:
     """Run one command; its exit code."""
     try:
         code = app(arguments, standalone_mode=False, prog_name="compoworld")
-    except KeyboardInterrupt:
-        return _tell("interrupted; what was committed stays, run the same command to go on", INTERRUPTED, arguments)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
     except typer.Exit as done:
-        return done.exit_code
+        code = done.exit_code
     except CompoWorldError as error:
         return _tell(str(error), error.exit_code, arguments, error)
     except Exception as error:
         if hasattr(error, "format_message"):  # a usage error: Typer's own, or Click's
             return _tell(f"{error.format_message()} (see `compoworld --help`)", InputError.exit_code, arguments)
         return _tell(f"a bug: {type(error).__name__}: {error}; --debug shows where", 1, arguments, error)
+    if code == INTERRUPTED:
+        return _tell("interrupted; what was committed stays, run the same command to go on", INTERRUPTED, arguments)
     return code if isinstance(code, int) else 0
 
 

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -29,6 +30,7 @@ from compoworld_core.synthesis.datasets import VERIFICATIONS
 
 LATEST: Final = "latest"
 _TRIES: Final = 5
+_SHOWN: Final = 5
 
 
 class _Data(BaseModel):
@@ -117,7 +119,8 @@ def find_run(store: Store, name: str = LATEST) -> RunRecord:
     run_id = read_ref(store, LATEST) if name == LATEST else name
     data = store.read(f"runs/{run_id}.json") if run_id else None
     if data is None:
-        known = ", ".join(item.removeprefix("runs/").removesuffix(".json") for item in store.names("runs"))
+        names = islice(store.names("runs"), _SHOWN)
+        known = ", ".join(item.removeprefix("runs/").removesuffix(".json") for item in names)
         missing = "has no run that reached its gates" if name == LATEST else f"has no run {name!r}"
         hint = f"it has {known}; name one with --run" if known else "run `compoworld run` first"
         raise InputError(f"{store.uri} {missing}: {hint}")

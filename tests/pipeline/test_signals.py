@@ -27,18 +27,19 @@ sys.argv[1:] = ["--store", sys.argv[1]]
 
 
 @pytest.mark.parametrize(
-    ("entry", "number", "exit_code"),
+    ("entry", "number", "exit_code", "said"),
     [
         pytest.param(
             "from compoworld_core.cli import run_cli; sys.exit(run_cli(['crawl', *sys.argv[1:]]))",
             signal.SIGINT,
             130,
+            "compoworld: interrupted; what was committed stays",
             id="Ctrl-C",
         ),
-        pytest.param("from jobs.job import main; main('crawl')", signal.SIGTERM, 143, id="a job told to stop"),
+        pytest.param("from jobs.job import main; main('crawl')", signal.SIGTERM, 143, "", id="a job told to stop"),
     ],
 )
-def test_being_told_to_stop(tmp_path: Path, entry: str, number: signal.Signals, exit_code: int) -> None:
+def test_being_told_to_stop(tmp_path: Path, entry: str, number: signal.Signals, exit_code: int, said: str) -> None:
     program = tmp_path / "program.py"
     program.write_text(SLOW_STAGE + entry)
     environment = {**os.environ, "COMPOWORLD_WORKERS": "1", "PYTHONPATH": os.getcwd()}
@@ -52,5 +53,6 @@ def test_being_told_to_stop(tmp_path: Path, entry: str, number: signal.Signals, 
         _, err = process.communicate(timeout=30)
 
     assert process.returncode == exit_code
+    assert said in err
     assert "Traceback" not in err
     assert not list((tmp_path / "store").rglob("*.json"))
