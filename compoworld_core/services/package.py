@@ -6,8 +6,9 @@ two JSON files and never imports the code of a package that is not in the librar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -42,6 +43,11 @@ class ServicePackage(BaseModel):
     def digest(self) -> str:
         """sha256 of the files' contents; recipes pin it."""
         return digest(self.files())
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A validated copy, whose digest is its own."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self).model_validate({**fields, **(update or {})})
 
     def files(self) -> dict[str, str]:
         """The package as it is shipped, text by file name."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compoworld_core.services.paging import paginate
-from compoworld_core.services.running import CallResult, RunningService
+from compoworld_core.services.running import RunningService
 from compoworld_core.services.sdk import InvalidArguments
 from tests.services.workshop import START, Interrupted, rows, start
 
