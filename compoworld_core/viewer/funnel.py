@@ -80,7 +80,7 @@ def crawl_sieves(specs: Sequence[ServiceSpec], rejections: Sequence[Rejection]) 
     """Servers and tools that were read, and those that became specs."""
     sieves = []
     kept = {"server": len(specs), "tool": sum(len(spec.tools) for spec in specs)}
-    repaired = Counter(repair for spec in specs for tool in spec.tools for repair in set(tool.repairs))
+    repaired = Counter(repair for spec in specs for tool in spec.tools for repair in dict.fromkeys(tool.repairs))
     for subject, title in (("server", "Servers read"), ("tool", "Tools read")):
         losses = Losses()
         for rejection in rejections:

@@ -107,6 +107,18 @@ def test_a_run_below_its_gates_is_recorded_and_not_the_latest(
     assert (Path(store) / f"runs/{document['run']}.json").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_the_order_of_sets_changes_nothing(
+    run: Run, store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: str
+) -> None:
+    monkeypatch.setenv("PYTHONHASHSEED", seed)  # for the workers
+
+    document = run("run", "--store", str(tmp_path), "--workers", "2")
+
+    assert content(document) == content(run("run", "--store", store))
+
+
 @pytest.mark.components
 def test_a_bucket_holds_the_same_as_a_directory(
     run: Run, store: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
