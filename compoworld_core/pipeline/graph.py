@@ -21,7 +21,7 @@ class StageGraph:
         Raises:
             CompoWorldError: A dataset is made twice or by no stage, or the stages form a circle.
         """
-        self.graph = nx.DiGraph()
+        self.graph: nx.DiGraph[str] = nx.DiGraph()
         self._producers: dict[str, str] = {}
         for stage in stages:
             self.graph.add_node(stage.name, stage=stage)
@@ -46,7 +46,7 @@ class StageGraph:
     @cached_property
     def order(self) -> tuple[str, ...]:
         """Names of all stages, each after those that it needs."""
-        ordered: tuple[str, ...] = tuple(nx.topological_sort(self.graph))  # type: ignore[func-returns-value,arg-type]  # the stubs are wrong
+        ordered: tuple[str, ...] = tuple(nx.topological_sort(self.graph))
         return ordered
 
     def producer(self, dataset: str) -> str:

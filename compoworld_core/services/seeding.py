@@ -47,15 +47,15 @@ def seeding_order(state: State) -> list[str]:
     return order
 
 
-def _sorted_components(graph: nx.DiGraph) -> list[list[str]]:
+def _sorted_components(graph: nx.DiGraph[str]) -> list[list[str]]:
     components = nx.condensation(graph)
     members = components.nodes
     order = nx.lexicographical_topological_sort(components, key=lambda node: min(members[node]["members"]))
     return [sorted(members[node]["members"]) for node in order]
 
 
-def _references(state: State, members: Sequence[str], *, only_required: bool) -> nx.DiGraph:
-    graph = nx.DiGraph()
+def _references(state: State, members: Sequence[str], *, only_required: bool) -> nx.DiGraph[str]:
+    graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(members)
     for name in members:
         table = state.tables[name]
