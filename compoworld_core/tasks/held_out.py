@@ -19,6 +19,7 @@ from compoworld_core.services.drawing import Drawing
 from compoworld_core.services.facts import fact_of
 from compoworld_core.services.schema import semantic_of
 from compoworld_core.specs.model import ToolSpec
+from compoworld_core.tasks.bindings import steps_read
 from compoworld_core.tasks.gates import alternative_orders
 from compoworld_core.tasks.play import Played, Stage
 from compoworld_core.tasks.task import AnswerFact, Solution, Step, Task
@@ -285,8 +286,10 @@ def further_write(subject: Subject) -> Iterator[Edit]:
 
 def doubtful_answer(subject: Subject) -> Iterator[Edit]:
     """The answer gives a second value for a fact: what the row said at first, or what another row says."""
-    for fact in subject.literal.answer:
-        for service in subject.task.core:
+    sources = {step.id: step.service for step in subject.task.solution.steps}
+    for fact, planned in zip(subject.literal.answer, subject.task.solution.answer, strict=True):
+        read = sorted({sources[step] for step in steps_read(planned.value, subject.task.solution.values)})
+        for service in read:
             for table in subject.world.services[service].state.tables:
                 now = {row["id"]: row for row in subject.reference.world.rows(service, table)}
                 for before in subject.world.rows(service, table):

@@ -93,13 +93,18 @@ def _misstated(plan: Plan, written: Written) -> Iterator[Rows]:
 
 def decoy_of(plan: Plan, known: Known) -> Fact | None:
     """What a value could be mistaken for, if honest work has no reason to mention it."""
-    if known.is_new or known.decoy is None or not is_distinctive(known.decoy):
+    if known.is_new or known.decoy is None:
         return None
-    decoy = fact_of(known.decoy, known.semantic)
     honest = [item.value for item in plan.known if item.name not in plan.stale]
     honest += [value for arguments in plan.arguments.values() for value in arguments.values()]
-    told = "\n".join([*plan.clauses, *(item if isinstance(item, str) else str(item) for item in honest)])
-    return None if states(told, decoy) else decoy
+    told = "\n".join([*plan.clauses, *map(str, honest)])
+    others = [row.get(known.field) for row in plan.rows(known.service, known.table) if row["id"] != known.row]
+    for value in (known.decoy, *others):
+        if is_distinctive(value) and not isinstance(value, list | dict):
+            decoy = fact_of(value, known.semantic)
+            if not states(told, decoy):
+                return decoy
+    return None
 
 
 def _told(test: Test) -> str:
@@ -143,13 +148,8 @@ def _tests(plan: Plan, written: Written, row: Row) -> Iterator[Test]:
 
 
 def _reference(plan: Plan, written: Written, field: str = "id") -> RowRef:
-    row = _row(plan, written)
-    new_ids = {item.row for item in plan.written if item.change == "created"}
-    tests = tuple(
-        Test(field=name, value=row[name])
-        for name in written.fields
-        if row.get(name) is not None and str(row[name]) not in new_ids
-    )
+    """A created row, by everything that the instruction says of it."""
+    tests = tuple(_tests(plan, written, _row(plan, written)))
     return RowRef(service=written.service, table=written.table, where=tests, field=field, change="created")
 
 
@@ -196,10 +196,12 @@ def _moved(plan: Plan) -> dict[tuple[str, str], set[str]]:
 
 
 def _kept(plan: Plan) -> Iterator[Criterion]:
-    """Fields of a changed row that the reference leaves alone stay as they are."""
+    """Of rows that the plan or the world changes, all other fields stay as they are."""
     rows: dict[tuple[str, str, str], str] = {
         (item.service, item.table, item.row): item.noun for item in plan.written if item.change == "updated"
     }
+    for (service, table), keys in _moved(plan).items():
+        rows |= {(service, table, key): noun(plan.schema(service, table).entity) for key in sorted(keys)}
     planted = {
         (item.do.service, item.do.table, str(item.do.values["id"])): item.do.values
         for item in plan.plants

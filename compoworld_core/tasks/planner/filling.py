@@ -265,20 +265,31 @@ def _fill_literal(plan: Plan, name: str, part: Mapping[str, Any], filling: Filli
     return True
 
 
-def with_choice(plan: Plan, service: str, writing: Writing, filling: Filling) -> Filling:
+def with_choice(plan: Plan, service: str, writing: Writing, filling: Filling, target: str) -> Filling:
     """Where nothing else would change, choose a value for an optional choice and state it."""
     if any(name in writing.copies for name in filling.arguments) or writing.sets:
         return filling
     for name, part in _open_parameters(plan, service, writing, filling):
-        try:
-            value = plan.drawing.fresh().value(name, part)
-        except ValueError:
-            continue
+        value = _usual_value(plan, service, writing, name, part, target)
         if value is not None and not isinstance(value, dict | list):
             filling.arguments[name] = value
             filling.told.append((name, spoken(value)))
             break
     return filling
+
+
+def _usual_value(plan: Plan, service: str, writing: Writing, name: str, part: Mapping[str, Any], target: str) -> Any:
+    """A value that other rows have and the target has not, or else any that the schema allows."""
+    field_name = writing.copies[name]
+    rows = plan.rows(service, writing.table)
+    own = next((row.get(field_name) for row in rows if row["id"] == target), None)
+    others = sorted({row[field_name] for row in rows if isinstance(row.get(field_name), str | int)} - {own}, key=str)
+    if others and not is_choice(part):
+        return plan.rng.choice(others)
+    try:
+        return plan.drawing.fresh().value(name, part)
+    except ValueError:
+        return None
 
 
 def _open_parameters(

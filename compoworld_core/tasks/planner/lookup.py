@@ -138,6 +138,7 @@ def read_row(
         arguments=arguments,
         noun=entity,
         known=tuple(_learn(plan, service, reading, name, key, row, step.id, entity, twin)),
+        by=(name, key.value),
     )
     try:
         for known in found.known:
@@ -256,7 +257,12 @@ class Anchor:
             plan.capabilities.add("near_duplicate")
         leads = ("Also look up", "There is also", "You also need") if plan.clauses else _OPENINGS
         lead = plan.rng.choice(leads)
-        plan.clauses.append(f"{lead} the {found.noun} {key.clue}{warning} in {plan.place(service)}.")
+        entity, place = noun(plan.schema(service, reading.table).entity), plan.place(service)
+        if found.noun == entity:
+            plan.clauses.append(f"{lead} the {entity} {key.clue}{warning} in {place}.")
+        else:
+            called = f"below it is called the {found.noun}"
+            plan.clauses.append(f"{lead} another {entity}, {key.clue}{warning}, in {place}; {called}.")
         return True
 
 

@@ -79,7 +79,7 @@ def is_distinctive(value: Any) -> bool:
         return False
     text = str(value)
     if isinstance(value, int | float) or re.fullmatch(r"[\d.,]+", text):
-        return len(re.sub(r"\D", "", text)) >= 3
+        return len(re.sub(r"\D", "", text).lstrip("0")) >= 3
     return len(text) >= 4 and text.casefold() not in _COMMON
 
 

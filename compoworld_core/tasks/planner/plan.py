@@ -81,6 +81,7 @@ class Found:
         step: The step whose answer shows the row.
         reading_args: Arguments of that step.
         noun: How the instruction speaks of the row.
+        by: The field and value by which it was singled out.
     """
 
     service: str
@@ -91,6 +92,7 @@ class Found:
     arguments: Mapping[str, Any]
     noun: str
     known: tuple[Known, ...]
+    by: tuple[str, Any] = ("", None)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,9 @@ from itertools import groupby
 from typing import Any, Protocol
 
 _UNITS = frozenset({"days", "hours", "minutes", "months", "weeks", "years", "percent", "kg", "km"})
+_SUMS = frozenset(
+    "amount balance budget charge cost credit debit due fee limit price rate revenue salary sum tax total value".split()
+)
 _CREATING = frozenset(
     "add book create draft file issue log make open place plan post record register request save schedule send start"
     " submit write".split()
@@ -47,7 +50,7 @@ def label(name: str, word: str | None = None) -> str:
         words.append("number")
     elif (words and words[-1] == "email") or (word == "email" and "email" not in words and "mail" not in words):
         words.append("address")
-    elif word == "money" and words and words[-1].endswith("ed"):
+    elif word == "money" and words and not _SUMS & set(words):
         words.append("amount")
     return " ".join(words).replace("email", "e-mail").replace("sku", "SKU")
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from compoworld_core.services.conditions import equal
 from compoworld_core.services.state import RowChange
 from compoworld_core.tasks.affordances import Reading, Writing
 from compoworld_core.tasks.planner.filling import Filling, fill, with_choice
@@ -25,7 +26,7 @@ def _commit_write(plan: Plan, service: str, writing: Writing, filling: Filling, 
         if change.table.name == writing.table
         and (change.before is None if writing.change == "created" else change.key == target)
     ]
-    if len(main) != 1 or _undoes(plan, service, changes, main[0].key):
+    if len(main) != 1 or _undoes(plan, service, changes, main[0].key) or _is_confusing(plan, service, changes):
         return None
     kind = "new" if writing.change == "created" else ""
     called = plan.noun_for(service, writing.table, main[0].key, kind)
@@ -54,6 +55,18 @@ def _commit_write(plan: Plan, service: str, writing: Writing, filling: Filling, 
     if writing.id_path is not None and writing.change == "created":
         _learn_id(plan, service, writing, step.id, main[0].key, called)
     return written
+
+
+def _is_confusing(plan: Plan, service: str, changes: Iterable[RowChange]) -> bool:
+    """Whether a new or changed row could now be taken for one that was looked up before."""
+    return any(
+        (service, change.table.name) == (found.service, found.table)
+        and change.key != found.row
+        and equal((change.after_row or {}).get(found.by[0]), found.by[1])
+        for found in plan.found
+        if found.by[0]
+        for change in changes
+    )
 
 
 def _overwritten(plan: Plan, written: Written) -> list[Known]:
@@ -249,7 +262,7 @@ class Change:
         filling = fill(plan, service, attempt, {attempt.key: target.binding}, target.row, led)
         if filling is None:
             return False
-        filling = with_choice(plan, service, attempt, filling)
+        filling = with_choice(plan, service, attempt, filling, target.row)
         written = _commit_write(plan, service, attempt, filling, target.value)
         if written is None:
             return False
