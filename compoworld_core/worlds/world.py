@@ -215,17 +215,12 @@ class _Key:
 
 @lru_cache(maxsize=32)
 def _snapshot(key: _Key) -> World:
-    recipe, catalogue = key.recipe, key.catalogue
-    universe = Universe.generate(recipe.universe.seed, recipe.universe.scale)
-    user = User(universe.user.name, universe.user.email)
-    services: dict[str, RunningService] = {}
-    for pin in recipe.services:
-        if pin.name in services:
-            raise InputError(f"the recipe lists service {pin.name!r} twice")
-        package = catalogue.package(pin.name, pin.package)
-        context = Context(pin.name, recipe.universe.seed, recipe.start_time, user)
-        services[pin.name] = RunningService.start(package, catalogue.backend(package), context, universe)
-    world = World(recipe, universe, services, _bind_tools(recipe, services), {}, ())
+    """The world at its start. Worlds that differ in plants and reactions alone share the rows below the plants."""
+    recipe = key.recipe
+    plain = WorldRecipe(services=recipe.services, universe=recipe.universe, start_time=recipe.start_time)
+    if recipe.digest == plain.digest:
+        return _populated(recipe, key.catalogue)
+    world = _snapshot(_Key(plain, key.catalogue)).fork()
     facts: dict[tuple[str, str, str], Mapping[str, str]] = {}
     for plant in recipe.plants:
         try:
@@ -235,10 +230,26 @@ def _snapshot(key: _Key) -> World:
         if plant.facts:
             facts[plant.do.service, plant.do.table, change.key] = plant.facts
     for reaction in recipe.reactions:
-        _require_tables(reaction, services)
+        _require_tables(reaction, world.services)
+    for service in world.services.values():
+        service.state.seal()
+    return World(recipe, world.universe, world.services, world.tools, facts, recipe.reactions)
+
+
+def _populated(recipe: WorldRecipe, catalogue: Catalogue) -> World:
+    """A world as its services fill it from the universe."""
+    universe = Universe.generate(recipe.universe.seed, recipe.universe.scale)
+    user = User(universe.user.name, universe.user.email)
+    services: dict[str, RunningService] = {}
+    for pin in recipe.services:
+        if pin.name in services:
+            raise InputError(f"the recipe lists service {pin.name!r} twice")
+        package = catalogue.package(pin.name, pin.package)
+        context = Context(pin.name, recipe.universe.seed, recipe.start_time, user)
+        services[pin.name] = RunningService.start(package, catalogue.backend(package), context, universe)
     for service in services.values():
         service.state.seal()
-    return World(recipe, universe, services, world.tools, facts, recipe.reactions)
+    return World(recipe, universe, services, _bind_tools(recipe, services), {}, ())
 
 
 def _require_tables(reaction: Reaction, services: Mapping[str, RunningService]) -> None:
