@@ -57,7 +57,7 @@ def test_doing_nothing_is_judged_and_fails(task: Task, catalogue: Catalogue) -> 
         (AssistantMessage(content="\ud800"), "policy", "not to be stored as JSON"),
         (lambda: ToolCall(id="", name="x", arguments="{}"), "policy", "ValidationError"),
     ],
-    ids=str,
+    ids="gives_up bug timeout bad_input cancelled transient nothing plain_dict surrogate bad_call".split(),
 )
 def test_policy_that_fails_or_talks_garbage_ends_in_a_typed_error(
     said: Any, kind: str, message: str, task: Task, catalogue: Catalogue
