@@ -1,0 +1,1 @@
+"""The shared calendar: who meets whom, when and in which room."""
