@@ -16,14 +16,14 @@ from compoworld_core.tasks.planner.matching import JOINING, NAMING
 _NAMED = "title"
 
 
-def dependency_graph(services: Iterable[Affordances]) -> nx.DiGraph:
+def dependency_graph(services: Iterable[Affordances]) -> nx.DiGraph[str]:
     """Services by name, with an edge `words` (sorted meanings) for each pair that can pass values on."""
     offers: dict[str, frozenset[str]] = {}
     takes: dict[str, frozenset[str]] = {}
     for service in services:
         offers[service.package.name] = _offered(service)
         takes[service.package.name] = _taken(service)
-    graph = nx.DiGraph()
+    graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(sorted(offers))
     for source, given in sorted(offers.items()):
         for target, wanted in sorted(takes.items()):
@@ -35,7 +35,7 @@ def dependency_graph(services: Iterable[Affordances]) -> nx.DiGraph:
     return graph
 
 
-def step_weights(graph: nx.DiGraph, services: Iterable[str]) -> Mapping[tuple[str, str], int]:
+def step_weights(graph: nx.DiGraph[str], services: Iterable[str]) -> Mapping[tuple[str, str], int]:
     """Weights that prefer steps along which values can flow: 1 where none can, 1 + 2 per meaning elsewhere."""
     chosen = list(services)
     return {(a, b): 1 + 2 * len(graph[a][b]["words"]) if b in graph[a] else 1 for a in chosen for b in chosen if a != b}

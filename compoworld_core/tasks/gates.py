@@ -163,9 +163,9 @@ def _reordered(solution: Solution, steps: tuple[Step, ...]) -> Solution:
     return Solution(values=solution.values, steps=steps, answer=solution.answer)
 
 
-def dependencies(solution: Solution) -> nx.DiGraph:
+def dependencies(solution: Solution) -> nx.DiGraph[str]:
     """The steps, with an edge from each to those that need it first."""
-    graph = nx.DiGraph()
+    graph: nx.DiGraph[str] = nx.DiGraph()
     for step in solution.steps:
         graph.add_node(step.id)
         graph.add_edges_from(

@@ -166,7 +166,10 @@ class _Sampler:
         except DeadEnd as end:
             return Attempt(**about, outcome="dead_end", detail=end.reason)
         complete = _with(recipe, plants=tuple(planned.plan.plants), reactions=tuple(planned.plan.reactions))
-        world = open_world(complete, self._catalogue)
+        try:
+            world = open_world(complete, self._catalogue)
+        except InputError as collision:  # a plant that came late in the plan needs what an earlier step changed
+            return Attempt(**about, outcome="dead_end", detail=str(collision))
         candidate = _guarded(planned.candidate, undisturbed(world, core))
         report = run_gates(candidate, world, least_edges=self._profile.edges, seed=number)
         if not report.passed:
