@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -22,18 +20,19 @@ class CrawlConfig(BaseModel):
 
     source: str = Field(default="bundled", description=f"Where service descriptions come from: {ACCEPTED_FORMS}.")
     limit: int | None = Field(default=None, ge=1, description="Servers to read; all if left out.")
+    edition: str = Field(
+        default="",
+        description="Any word, such as a month: what is not a file is crawled once per store and word.",
+    )
 
 
 def outside(config: CrawlConfig) -> dict[str, Any]:
-    """The source's content, and the names that are taken.
+    """The source's content where it can be told before reading, and the names that are taken.
 
     Raises:
         InputError: There is no such source.
     """
-    open_source(config.source)
-    path = Path(config.source.removeprefix("jsonl:"))
-    content = "" if config.source == "bundled" else _sha256(path)
-    return {"content": content, "taken": sorted(library_services())}
+    return {"content": open_source(config.source).fingerprint(), "taken": sorted(library_services())}
 
 
 def plan(config: CrawlConfig, inputs: Inputs) -> int:
@@ -47,8 +46,3 @@ def run(config: CrawlConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseModel
     library = [service.spec() for service in library_services().values()]
     yield from unique_service_names([*library, *specs])[len(library) :]
     yield from rejections
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

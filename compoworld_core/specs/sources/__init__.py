@@ -14,13 +14,18 @@ from compoworld_core.errors import InputError
 from compoworld_core.specs.model import Rejection, ServiceSpec
 from compoworld_core.specs.names import unique_service_names
 from compoworld_core.specs.normalise import normalise_server
+from compoworld_core.specs.sources import stdio
 from compoworld_core.specs.sources.bundled import BundledSource
 from compoworld_core.specs.sources.jsonl import JsonlSource
 from compoworld_core.specs.sources.source import RawServer, Source
+from compoworld_core.specs.sources.stdio import StdioSource
 
-_SCHEMES: Final[dict[str, Callable[[str], Source]]] = {"jsonl": lambda path: JsonlSource(Path(path))}
+_SCHEMES: Final[dict[str, Callable[[str], Source]]] = {
+    "jsonl": lambda path: JsonlSource(Path(path)),
+    "stdio": StdioSource,
+}
 
-ACCEPTED_FORMS: Final = "`bundled`, `jsonl:<path>`, or the path of a .jsonl or .jsonl.gz file"
+ACCEPTED_FORMS: Final = f"`bundled`, `jsonl:<path>`, the path of a .jsonl or .jsonl.gz file, {stdio.FORMS}"
 
 
 def open_source(text: str) -> Source:
@@ -77,6 +82,7 @@ __all__ = [
     "JsonlSource",
     "RawServer",
     "Source",
+    "StdioSource",
     "open_source",
     "read_servers",
     "read_specs",

@@ -7,6 +7,7 @@ be read is rejected under its file and number, and the others go on.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import zlib
 from collections.abc import Iterator
@@ -50,6 +51,11 @@ class JsonlSource:
                     yield _reject(origin, "line_too_long", f"the line is longer than {self._max_line} bytes")
                 elif line.strip():
                     yield _parse(line, origin)
+
+    def fingerprint(self) -> str:
+        """The file's digest."""
+        with self._path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
     def _next_line(self, file: BinaryIO | gzip.GzipFile) -> tuple[bytes, bool]:
         """The next line, and whether it was short enough to be read whole; the rest of a longer one is skipped."""

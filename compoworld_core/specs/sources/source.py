@@ -30,5 +30,10 @@ class Source(Protocol):
 
         Raises:
             InputError: Nothing can be read at all.
+            TransientError: Nothing can be read now.
         """
+        ...
+
+    def fingerprint(self) -> str:
+        """What stands for the content, where that can be told before reading: a file's digest; otherwise empty."""
         ...
