@@ -41,7 +41,18 @@ _FAILURES: Final = (
     "The integration tests ran out of memory",
 )
 _BRANCHES: Final = ("feature/export-columns", "fix/rounding", "feature/region-filter", "chore/update-packages")
-_SCENES: Final = ("waiting", "approved", "arriving", "waiting", "tested", "mine", "launching", "waiting", "built")
+_SCENES: Final = (
+    "waiting",
+    "approved",
+    "tested",
+    "waiting",
+    "waiting",
+    "mine",
+    "launching",
+    "waiting",
+    "arriving",
+    "built",
+)
 """What is under way at each app, in turns."""
 
 
@@ -53,6 +64,8 @@ def populate(state: DeploymentsState, universe: Universe, rng: random.Random, st
         )
     seed = _Seed(state, universe, rng, start)
     apps = [seed.app(number) for number in range(min(len(universe.projects), MOST_APPS))]
+    for number in range(0, len(apps), 6):
+        seed.retired_app(number)
     seed.freezes(apps)
 
 
@@ -90,12 +103,9 @@ class _Seed:
         approvers = tuple(dict.fromkeys((*me, *({owner} - {self.me}), approver)))
         staging = self._environment(app, "staging", ())
         production = self._environment(app, "production", approvers)
+        development = self._environment(app, "development", ())
         if number % 2 == 0:
-            development = self._environment(app, "development", ())
-            newest = self._deploy(development, third, 1, author, "succeeded" if number % 4 else "approved")
-            if newest.status == "succeeded":
-                self._run(development, third)
-        self._deploy(staging, first, 41, author, "succeeded")
+            self._deploy(development, third, 1, author, "running" if number % 4 else "approved")
         self._deploy(production, first, 40, author, "succeeded", approved_by=approver)
         self._deploy(staging, second, 21, author, "succeeded")
         self._deploy(production, second, 20, author, "succeeded", approved_by=approver)
@@ -117,10 +127,35 @@ class _Seed:
             self._deploy(production, third, 0, colleague, "running", approved_by=approver, note=note)
         elif scene == "tested":
             self._deploy(production, third, 1, colleague, "rejected", note=note, decided_by=approver)
-        if number % 5 == 3:
-            locked_by = self.me if number % 2 else approver
+        if number % 4 == 3:
+            locked_by = self.me if number % 8 == 3 else approver
             state.environments.update(staging.id, locked_by=locked_by, lock_reason="Load test until the evening.")
         return app
+
+    def retired_app(self, number: int) -> None:
+        """An app of the user's that nobody works on any more; one old release still runs."""
+        project = self.universe.projects[number]
+        name = f"{project.name.removeprefix('Project ').lower().replace(' ', '-')}-legacy"
+        app = self.state.apps.insert(
+            name=name,
+            project_name=project.name,
+            owner_email=self.me,
+            repository_url=f"https://git.{self.universe.home.domain}/{name}",
+            description="Replaced last year; kept for reading old records.",
+            registered_on=(self.start - timedelta(days=self.rng.randint(900, 1500))).date(),
+        )
+        build = self._build(app, self.rng.randint(400, 700), 58, "passed", self.rng.choice(self.others))
+        release = self.state.releases.insert(
+            app_id=app.id,
+            build_id=build.id,
+            version=f"{self.rng.randint(1, 3)}.{self.rng.randint(0, 9)}.0",
+            notes="Last release before the replacement.",
+            created_by=self.me,
+            created_at=self.ago(57),
+        )
+        production = self._environment(app, "production", (self.me,))
+        self._deploy(production, release, 55, self.rng.choice(self.others), "succeeded", approved_by=self.me)
+        self._run(production, release)
 
     def freezes(self, apps: list[App]) -> None:
         """A freeze in the past, one now for a single app, and some to come."""
@@ -149,7 +184,6 @@ class _Seed:
         """Builds of the last weeks, three of them released; the versions count up."""
         rng = self.rng
         number, major, minor = rng.randint(40, 300), rng.randint(1, 6), rng.randint(0, 8)
-        self._build(app, number, 48, "failed", author)
         released = []
         for place, days in enumerate((45, 24, 4)):
             build = self._build(app, number + 1 + 2 * place, days, "passed", author)
@@ -165,7 +199,8 @@ class _Seed:
         self._build(app, number + 6, 3, rng.choice(("failed", "cancelled")), rng.choice((author, self.me)))
         if rng.random() < 0.75:
             self._build(app, number + 7, 1, "passed", author)
-        self._build(app, number + 8, 0, rng.choice(("queued", "running")), rng.choice((author, self.me)))
+        self._build(app, number + 8, 1, "running", rng.choice((author, self.me)))
+        self._build(app, number + 9, 0, "queued", rng.choice((author, self.me)))
         return released[0], released[1], released[2]
 
     def _build(self, app: App, number: int, days: int, status: str, author: str) -> Build:
