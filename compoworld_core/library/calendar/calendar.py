@@ -117,7 +117,7 @@ class _Seed:
         self.taken: dict[tuple[str, date], list[tuple[datetime, datetime]]] = {}
 
     def add_event(self, number: int, kinds: tuple[_Kind, ...]) -> None:
-        """Add an event of one of some kinds, each in its turn; leave it out where no time for it is found in some tries."""
+        """Add an event of one of some kinds, each in turn, unless no time for it is found in some tries."""
         rng, universe = self.rng, self.universe
         if not set(self.kinds) & set(kinds):
             self.kinds = rng.sample(kinds, len(kinds))

@@ -282,19 +282,19 @@ class Events(Diary):
         return self._update(event, attendees=(*event.attendees, email))
 
     @tool(effect="write")
-    def uninvite_from_event(self, event_id: EventId, email: Email) -> CalendarEvent:
+    def uninvite_from_event(self, event_id: EventId, attendee: Email) -> CalendarEvent:
         """Take somebody off the attendees of an event that the user organises.
 
         Args:
             event_id: The event, neither cancelled nor over.
-            email: Address of the attendee.
+            attendee: Address of the attendee.
         """
         event = self.own_event(event_id)
-        email = email.lower()
-        if email not in event.attendees:
-            raise NotFound(f"{email} is not among the attendees of {event_id}")
-        attendees = tuple(item for item in event.attendees if item != email)
-        return self._update(event, attendees=attendees, **_without(event, email))
+        attendee = attendee.lower()
+        if attendee not in event.attendees:
+            raise NotFound(f"{attendee} is not among the attendees of {event_id}")
+        attendees = tuple(item for item in event.attendees if item != attendee)
+        return self._update(event, attendees=attendees, **_without(event, attendee))
 
     # Answering
 
