@@ -1,0 +1,1 @@
+"""Keeping and querying data."""
