@@ -105,7 +105,7 @@ def run_with_planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calla
         for module in (opening, synthesize, validate):
             patch.setattr(module, "host_pool", lambda: pool)
         assert run_cli(["run", "--config", str(config), "--store", str(folder / "store"), "--workers", "1"]) == 0
-    yield lambda kind: _rows(folder / "store", kind)
+    return lambda kind: _rows(folder / "store", kind)
 
 
 def _server(spec: ServiceSpec) -> str:
