@@ -106,6 +106,8 @@ def test_component_gives_the_assignee_and_must_be_of_the_project(tracker: Runnin
     assert issue["assignee_email"] == component["owner_email"]
     wrong = {"project_id": elsewhere, "title": "Slow list", "component_id": component["id"]}
     assert refusal(tracker, "create_issue", **wrong) == "failed_precondition"
+    call = {"issue_id": new_issue(tracker, elsewhere), "component_id": component["id"]}
+    assert refusal(tracker, "set_issue_component", **call) == "failed_precondition"
 
 
 @pytest.mark.parametrize("due_on", ["2026-02-11", "0001-01-01"])

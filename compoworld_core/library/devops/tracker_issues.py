@@ -94,7 +94,6 @@ class Issues(Board):
         description: Text | None = None,
         kind: IssueKind | None = None,
         priority: IssuePriority | None = None,
-        component_id: ComponentId | None = None,
         estimate_hours: Estimate | None = None,
         due_on: Day | None = None,
     ) -> Issue:
@@ -106,25 +105,35 @@ class Issues(Board):
             description: Details, in place of the old ones.
             kind: Whether it is a bug, a task or a story.
             priority: How much it matters.
-            component_id: Part of the project that it is about; its assignee stays.
             estimate_hours: Working hours that it is expected to take.
             due_on: Day by which it has to be done, today or later.
         """
-        issue = self.state.issues.get(issue_id)
-        if component_id is not None:
-            self._component_owner(component_id, issue.project_id)
-        self.open_issue(issue_id)
+        issue = self.open_issue(issue_id)
         self._not_past(due_on)
         fields = changes(
             title=title,
             description=description,
             kind=kind,
             priority=priority,
-            component_id=component_id,
             estimate_hours=estimate_hours,
             due_on=due_on,
         )
         return self.touched(issue, **fields)
+
+    @tool(effect="write")
+    def set_issue_component(self, issue_id: IssueId, component_id: ComponentId) -> Issue:
+        """Say which part of its project an issue that is not done is about; its assignee stays.
+
+        Args:
+            issue_id: The issue.
+            component_id: Another component of the issue's project than the one that it has.
+        """
+        self.state.components.get(component_id)
+        issue = self.open_issue(issue_id)
+        self._component_owner(component_id, issue.project_id)
+        if issue.component_id == component_id:
+            raise FailedPrecondition(f"{issue.key} is in {component_id} already")
+        return self.touched(issue, component_id=component_id)
 
     @tool(effect="write")
     def assign_issue(self, issue_id: IssueId, assignee_email: Email) -> Issue:
