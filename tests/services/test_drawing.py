@@ -211,6 +211,17 @@ def test_ids_without_prefix_are_numbers_as_text() -> None:
     assert state.books.insert(title="B", shelf_id=shelf.id).id == "1001"
 
 
+def test_a_row_that_refers_to_itself_can_go() -> None:
+    state = LibraryState.empty()
+    shelf = state.shelves.insert(title="S", keeper="a@b.co")
+    book = state.books.insert(title="B", shelf_id=shelf.id)
+    state.books.update(book.id, sequel_of=book.id)
+
+    state.books.delete(book.id)
+
+    assert len(state.books) == 0
+
+
 def test_tables_come_after_those_that_they_refer_to() -> None:
     assert seeding_order(LibraryState.empty()) == ["shelves", "books"]
 

@@ -44,6 +44,12 @@ def test_ids_versions_and_other_numbers_do_not_state_the_amount(text: str) -> No
     assert not states(f"See {text} there", Fact(kind="number", value="1392"))
 
 
+@pytest.mark.parametrize("text", ["1.392,000", "1,392.000", "1392.000"])
+def test_of_two_separators_the_last_is_the_decimal_one(text: str) -> None:
+    assert states(text, Fact(kind="number", value="1392"))
+    assert states(text, Fact(kind="number", value="1392000")) is (text == "1392.000")
+
+
 NOTATIONS: dict[str, Callable[[Decimal], str]] = {
     "1,392.05": lambda value: f"{value:,.2f}",
     "1.392,05": lambda value: f"{value:,.2f}".translate(str.maketrans(",.", ".,")),

@@ -71,6 +71,16 @@ def test_reactions_set_off_each_other_in_the_order_of_the_recipe() -> None:
     assert bodies(world) == ["Welcome", "go", "a", "b", "c", "d"]
 
 
+def test_a_chain_of_reactions_leads_through_other_services() -> None:
+    priced = Rows(service="workshop", table="jobs", where=(Test(field="price", value=5),))
+    world = opened(reactions=(when(priced, note("thanks")), when(posted("go"), price("5.00"))))
+
+    world.call("post", {"body": "go"})
+
+    assert bodies(world) == ["Welcome", "go", "thanks"]
+    assert causes(world)[1:] == [("reaction", "workshop"), ("reaction", "board")]
+
+
 def test_reactions_that_feed_each_other_come_to_an_end() -> None:
     world = opened(reactions=tuple(when(posted("ping", at_least=n), note("ping")) for n in range(1, 6)))
 
