@@ -48,7 +48,11 @@ app = typer.Typer(
 ConfigOption = Annotated[Path | None, typer.Option("--config", help="YAML file with the configuration.")]
 StoreOption = Annotated[str | None, typer.Option("--store", help="Where datasets lie: a path, file:// or s3://.")]
 SourceOption = Annotated[
-    str | None, typer.Option("--source", help="Where service descriptions come from: bundled, or a .jsonl[.gz] file.")
+    str | None,
+    typer.Option(
+        "--source",
+        help="Where service descriptions come from: bundled, a .jsonl[.gz] file, or stdio:…, registry:…, https://….",
+    ),
 ]
 LimitOption = Annotated[int | None, typer.Option("--limit", help="Servers to read from the source.")]
 WorkersOption = Annotated[int | None, typer.Option("--workers", help="Processes that work side by side.")]

@@ -14,18 +14,26 @@ from compoworld_core.errors import InputError
 from compoworld_core.specs.model import Rejection, ServiceSpec
 from compoworld_core.specs.names import unique_service_names
 from compoworld_core.specs.normalise import normalise_server
-from compoworld_core.specs.sources import stdio
+from compoworld_core.specs.sources import registry, stdio
 from compoworld_core.specs.sources.bundled import BundledSource
 from compoworld_core.specs.sources.jsonl import JsonlSource
+from compoworld_core.specs.sources.registry import RegistrySource
+from compoworld_core.specs.sources.remote import RemoteSource
 from compoworld_core.specs.sources.source import RawServer, Source
 from compoworld_core.specs.sources.stdio import StdioSource
 
 _SCHEMES: Final[dict[str, Callable[[str], Source]]] = {
     "jsonl": lambda path: JsonlSource(Path(path)),
     "stdio": StdioSource,
+    "registry": RegistrySource,
+    "http": lambda rest: RemoteSource(f"http:{rest}"),
+    "https": lambda rest: RemoteSource(f"https:{rest}"),
 }
 
-ACCEPTED_FORMS: Final = f"`bundled`, `jsonl:<path>`, the path of a .jsonl or .jsonl.gz file, {stdio.FORMS}"
+ACCEPTED_FORMS: Final = (
+    f"`bundled`, `jsonl:<path>`, the path of a .jsonl or .jsonl.gz file, {stdio.FORMS}, {registry.FORM}, or the "
+    "`http(s)://` address of a server"
+)
 
 
 def open_source(text: str) -> Source:
@@ -81,6 +89,8 @@ __all__ = [
     "BundledSource",
     "JsonlSource",
     "RawServer",
+    "RegistrySource",
+    "RemoteSource",
     "Source",
     "StdioSource",
     "open_source",

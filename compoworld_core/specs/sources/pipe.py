@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import selectors
 import signal
 import subprocess
@@ -179,6 +180,12 @@ class PipeChannel:
         # Its process namespace ends with its first process, so nothing that it has started stays.
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+        # The kernel does that in its own time; the pipe closes when the last one has let go of it.
+        end = time.monotonic() + _END_S
+        os.set_blocking(self._output, True)
+        while (left := end - time.monotonic()) > 0 and select.select([self._output], [], [], left)[0]:
+            if not os.read(self._output, _CHUNK):
+                break
 
 
 def parse_messages(text: bytes) -> list[JsonObject]:

@@ -56,8 +56,10 @@ class StdioSource:
         self._package: Package | None = None
         self._words = words
         if kind != "cmd":
+            if words[1:2] not in ([], ["--"]):
+                raise InputError(f"source {self._origin}: put `--` between the package and the server's arguments")
             self._package = Package.parse("npx" if kind == "npx" else "pypi", words[0])
-            self._words = words[2:] if words[1:2] == ["--"] else words[1:]
+            self._words = words[2:]
 
     def servers(self) -> Iterator[RawServer | Rejection]:
         """The server.
