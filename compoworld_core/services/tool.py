@@ -48,7 +48,7 @@ def tool(*, effect: Literal["read", "write"], name: str | None = None) -> Callab
 class Tool:
     """A tool of a service class: its spec, its argument validation and its function."""
 
-    __slots__ = ("_arguments", "effect", "function", "name", "spec")
+    __slots__ = ("_arguments", "_is_open", "effect", "function", "name", "spec")
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -65,6 +65,7 @@ class Tool:
             effect=self.effect,
             original_name=self.name,
         )
+        self._is_open = _is_open(self.spec.parameters)
 
     @staticmethod
     def is_marked(value: object) -> bool:
@@ -79,7 +80,7 @@ class Tool:
         """
         try:
             text = to_json(arguments)
-            if b"NaN" in text or b"Infinity" in text:
+            if self._is_open and (b"NaN" in text or b"Infinity" in text):
                 json.loads(text, parse_constant=_refuse_constant)
             return self._arguments.validate_json(text, strict=True).__dict__  # type: ignore[no-any-return]
         except ValidationError as error:
@@ -99,6 +100,22 @@ def _refuse_constant(constant: str) -> None:
     raise ValueError(f"{constant} is not a JSON value")
 
 
+def _is_open(schema: Any) -> bool:
+    """Whether some part takes any JSON value, hence also the constants that JSON does not have."""
+    if not isinstance(schema, dict):
+        return schema is True
+    if not schema.keys() & {"type", "anyOf", "oneOf", "allOf", "$ref", "enum", "const"}:
+        return True
+    if schema.get("type") == "object" and "additionalProperties" not in schema:
+        return True
+    if schema.get("type") == "array" and not schema.keys() & {"items", "prefixItems"}:
+        return True
+    parts = [schema[key] for key in ("items", "additionalProperties") if key in schema]
+    parts += [part for key in ("anyOf", "oneOf", "allOf", "prefixItems") for part in schema.get(key, ())]
+    parts += [part for key in ("properties", "$defs", "patternProperties") for part in schema.get(key, {}).values()]
+    return any(map(_is_open, parts))
+
+
 def _arguments_model(
     function: Callable[..., Any], hints: Mapping[str, Any], descriptions: Mapping[str, str]
 ) -> type[BaseModel]:
@@ -111,7 +128,14 @@ def _arguments_model(
         fields[parameter.name] = (hints[parameter.name], info)
     if "return" not in hints:
         raise TypeError(f"{function.__qualname__}: a tool needs a return annotation")
-    config = ConfigDict(strict=True, extra="forbid", frozen=True, validate_default=True, protected_namespaces=())
+    config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        validate_default=True,
+        allow_inf_nan=False,
+        protected_namespaces=(),
+    )
     with warnings.catch_warnings():  # only the validator is used, so `json` may shadow a method of the model
         warnings.filterwarnings("ignore", message="Field name .* shadows an attribute", category=UserWarning)
         return create_model(function.__name__, __config__=config, **fields)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal, cast
@@ -222,6 +223,34 @@ def test_a_refusal_names_the_argument() -> None:
         PLACE.bind({**OK, "lines": [{"count": "2"}]})
     with pytest.raises(InvalidArguments, match="customer: Field required; lines: Field required"):
         PLACE.bind({})
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        float,
+        Any,
+        dict[str, Any],
+        dict[str, float],
+        list[Any],
+        tuple[float, ...],
+        Any | None,
+        Line | dict[str, object],
+        list,
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("constant", [math.nan, math.inf, -math.inf])
+def test_constants_that_json_lacks_reach_no_parameter(annotation: Any, constant: float) -> None:
+    def take(self: Any, value: Any) -> None:
+        """Take."""
+
+    take.__annotations__["value"] = annotation
+    taking = Tool(tool(effect="read")(take))
+
+    for value in (constant, [constant], {"a": constant}, {"a": [{"b": constant}]}, {"title": "A", "count": constant}):
+        with pytest.raises(InvalidArguments):
+            taking.bind({"value": value})
 
 
 def test_words_that_look_like_constants_are_words() -> None:
