@@ -7,9 +7,13 @@ An argument is a literal, or an object with one `$` key that is evaluated agains
 | `{"$value": "account.owner_email"}` | a value that the solution names once and uses in several places |
 | `{"$ref": "s3.data.email"}` | part of an earlier answer |
 | `{"$pick": {"from": …, "where": {…}, "take": "id"}}` | a field of the first item whose fields are as given |
+| the same with `"nth": 1`, `"most": "issued_on"` or `"least": …` | of the second one; of the one with most or least |
+| `{"$sum": {"from": …, "where": {…}, "take": "amount"}}` | the sum of a field over all such items |
 | `{"$fact": {"step": "s5", "name": …}}` | what a reader takes from a text that step s5 returned |
 | `{"$text": [part, …]}` | parts joined into one text |
 | `{"$add" / "$sub" / "$mul": [a, b]}`, `{"$round": [a, places]}` | decimal arithmetic, half-up |
+| `{"$shift": [day, days]}` | a date so many days later |
+| `{"$choose": {"on": …, "cases": {…}, "otherwise": …}}` | what a value, read when it matters, decides |
 
 Because sources are explicit, a mutant ("used the outdated policy") is a mechanical edit of the data.
 """
@@ -17,6 +21,7 @@ Because sources are explicit, a mutant ("used the outdated policy") is a mechani
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any
 
@@ -100,15 +105,29 @@ class Answers:
         return found
 
     def _pick(self, spec: Mapping[str, Any]) -> Any:
+        items = [item for item in self._selected(spec) if item.get(spec["take"]) is not None]
+        by = spec.get("most", spec.get("least"))
+        if by is not None:
+            items = sorted((item for item in items if item.get(by) is not None), key=lambda item: rank(item[by]))
+            items = items[::-1] if "most" in spec else items
+        if len(items) <= spec.get("nth", 0):
+            raise Unresolved(f"too few items with {spec['where']}")
+        return items[spec.get("nth", 0)][spec["take"]]
+
+    def _selected(self, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
         items = self.evaluate(spec["from"])
         where = self.evaluate(spec["where"])
-        if isinstance(items, list):
-            for item in items:
-                if isinstance(item, dict) and all(equal(item.get(key), wanted) for key, wanted in where.items()):
-                    taken = item.get(spec["take"])
-                    if taken is not None:
-                        return taken
-        raise Unresolved(f"no item with {where}")
+        return [
+            item
+            for item in (items if isinstance(items, list) else ())
+            if isinstance(item, dict) and all(equal(item.get(key), wanted) for key, wanted in where.items())
+        ]
+
+    def _sum(self, spec: Mapping[str, Any]) -> str:
+        amounts = [item[spec["take"]] for item in self._selected(spec) if item.get(spec["take"]) is not None]
+        if not amounts:
+            raise Unresolved(f"no items with {spec['where']}")
+        return self._add(amounts)
 
     def _fact(self, spec: Mapping[str, Any]) -> str:
         step, name = spec["step"], str(self.evaluate(spec["name"]))
@@ -145,8 +164,29 @@ class Answers:
         number, places = self._numbers(operands)
         return format(number.quantize(Decimal(1).scaleb(-int(places)), rounding=ROUND_HALF_UP), "f")
 
+    def _shift(self, operands: list[Any]) -> str:
+        day, days = str(self.evaluate(operands[0])), self._numbers(operands[1:])[0]
+        try:
+            return (date.fromisoformat(day[:10]) + timedelta(days=int(days))).isoformat()
+        except (ValueError, OverflowError):
+            raise Unresolved(f"{day!r} is no day to count from") from None
 
-_OPERATORS = ("$value", "$ref", "$pick", "$fact", "$text", "$add", "$sub", "$mul", "$round")
+    def _choose(self, spec: Mapping[str, Any]) -> Any:
+        return self.evaluate(spec["cases"].get(str(self.evaluate(spec["on"])), spec["otherwise"]))
+
+
+def rank(value: Any) -> tuple[int, Any]:
+    """A key by which amounts sort as numbers, and everything else as text."""
+    try:
+        return (0, Decimal(str(value)))
+    except InvalidOperation:
+        return (1, str(value))
+
+
+DERIVING = ("$add", "$sub", "$mul", "$round", "$shift", "$sum")
+"""Operators that work something out from what was read."""
+_SOURCES = ("$value", "$ref", "$pick", "$fact", "$sum")
+_OPERATORS = (*_SOURCES, "$text", "$add", "$sub", "$mul", "$round", "$shift", "$choose")
 
 
 def binding_operator(value: Any) -> str | None:
@@ -158,15 +198,15 @@ def binding_operator(value: Any) -> str | None:
 
 
 def bindings_in(value: Any) -> Iterator[tuple[tuple[str | int, ...], dict[str, Any]]]:
-    """(path, binding) of every `$value`, `$ref`, `$pick` and `$fact`, also of those inside another's selection.
+    """(path, binding) of every `$value`, `$ref`, `$pick`, `$sum` and `$fact`, also of those inside another's selection.
 
-    The list that a `$pick` selects from is part of that `$pick` and does not count by itself.
+    The list that a `$pick` or `$sum` selects from is part of it and does not count by itself.
     """
     if isinstance(value, dict):
         operator = binding_operator(value)
-        if operator in ("$value", "$ref", "$pick", "$fact"):
+        if operator in _SOURCES:
             yield (), value
-            parts = value[operator] if operator in ("$pick", "$fact") else {}
+            parts = value[operator] if operator in ("$pick", "$sum", "$fact") else {}
             inner = {key: item for key, item in parts.items() if key != "from"}
             yield from (((operator, *path), found) for path, found in bindings_in(inner))
             return

@@ -205,7 +205,12 @@ def _mutants_fail(
                 f"mutant_{mutant.operator}", f"{mutant.target} {mutant.argument} altered, and all still holds"
             )
         pair = (mutant.source, mutant.target)
-        if mutant.operator == "substitute" and pair not in edges and not _is_told(candidate, mutant.value):
+        if (
+            mutant.operator == "substitute"
+            and mutant.source != mutant.target
+            and pair not in edges
+            and not _is_told(candidate, mutant.value)
+        ):
             edges[pair] = InformationEdge(
                 source=mutant.source,
                 target=mutant.target,

@@ -1,14 +1,17 @@
 """Mutants: what a careless agent would do instead, as mechanical edits of the reference solution.
 
 Each mutant must fail the rubric; that is how a task shows that its steps and values matter. Substituted values come
-from where a mistake would take them: the row's earlier value, the outdated text, a row that looks alike, any other row.
+from where a mistake would take them: the row's earlier value, the outdated text, the amount before the arithmetic, the
+second largest, a row that looks alike, any other row. A solution names further temptations itself.
 """
 
 from __future__ import annotations
 
 import copy
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
@@ -16,9 +19,9 @@ from typing import Any
 
 from compoworld_core.services.conditions import equal
 from compoworld_core.services.facts import fact_of, states
-from compoworld_core.tasks.bindings import Answers, Unresolved, binding_operator, bindings_in, steps_read
+from compoworld_core.tasks.bindings import DERIVING, Answers, Unresolved, binding_operator, bindings_in, steps_read
 from compoworld_core.tasks.play import Played, planted_facts
-from compoworld_core.tasks.task import AnswerFact, Solution, Step
+from compoworld_core.tasks.task import AnswerFact, Solution, Step, Temptation
 from compoworld_core.worlds.world import World
 
 ANSWER = "answer"
@@ -30,7 +33,7 @@ class Mutant:
     """A solution that must fail.
 
     Attributes:
-        operator: `skip_write`, `skip_fact` or `substitute`.
+        operator: `skip_write`, `skip_fact`, `substitute`, or the reason of one of the solution's temptations.
         source: For `substitute`, the step whose value was replaced.
         target: The step, or `answer`, that was altered.
         argument: For `substitute`, where in the target.
@@ -46,7 +49,7 @@ class Mutant:
 
 
 def mutants(solution: Solution, reference: Played, start: World) -> Iterator[Mutant]:
-    """Every skipped write, every skipped fact, and every value replaced by what it could be mistaken for."""
+    """Every skipped write, every skipped fact, every temptation, and every value replaced by what it resembles."""
     for step in solution.steps:
         if step.effect == "write":
             kept = tuple(item for item in solution.steps if item.id != step.id)
@@ -55,6 +58,9 @@ def mutants(solution: Solution, reference: Played, start: World) -> Iterator[Mut
     for index in range(len(solution.answer)):
         kept_facts = tuple(fact for place, fact in enumerate(solution.answer) if place != index)
         yield Mutant("skip_fact", ANSWER, _altered(solution, answer=kept_facts))
+    for temptation in solution.temptations:
+        steps = tuple(_tempted(solution, temptation))
+        yield Mutant(temptation.reason, temptation.replaces or temptation.after, _altered(solution, steps=steps))
     confusion = _Confusion(solution, reference, start)
     for place, step in enumerate(solution.steps):
         for path, binding in bindings_in(step.arguments):
@@ -65,6 +71,13 @@ def mutants(solution: Solution, reference: Played, start: World) -> Iterator[Mut
                 altered = _altered(solution, steps=steps)
                 yield confusion.mutant(altered, step.id, argument, binding)
     for name, value in solution.values.items():
+        for operand in _operands(value):
+            yield confusion.mutant(
+                _altered(solution, values={**solution.values, name: operand}),
+                confusion.source_of({"$value": name}),
+                name,
+                {"$value": name},
+            )
         for path, binding in bindings_in(value):
             for decoy in confusion.decoys(binding) if path else ():
                 values = {**solution.values, name: _replaced(value, path, decoy)}
@@ -92,6 +105,27 @@ def _altered(
     )
 
 
+def _tempted(solution: Solution, temptation: Temptation) -> Iterator[Step]:
+    """The steps with what should not have been done."""
+    for step in solution.steps:
+        if step.id != temptation.replaces:
+            yield step
+        if step.id in (temptation.replaces, temptation.after):
+            yield temptation.step
+
+
+def _operands(value: Any) -> Iterator[Any]:
+    """What an agent that forgets the last piece of arithmetic is left with: an amount, not a rate or a number of days.
+
+    Rounding alone is nobody's slip: the amount may be round as it is.
+    """
+    operator = binding_operator(value)
+    if operator == "$round":
+        yield from _operands(value["$round"][0])
+    elif operator in ("$add", "$sub", "$mul", "$shift"):
+        yield from (item for item in value[operator] if binding_operator(item) in ("$value", "$ref", "$pick"))
+
+
 class _Confusion:
     """What a careless agent may take for the values that a played solution used."""
 
@@ -117,7 +151,10 @@ class _Confusion:
             return str(binding["$ref"]).split(".")[0]
         if operator == "$fact":
             return str(binding["$fact"]["step"])
-        return next(iter(steps_read(binding["$pick"]["from"], self._solution.values)), "") if operator else ""
+        if operator in ("$pick", "$sum"):
+            return next(iter(steps_read(binding[operator]["from"], self._solution.values)), "")
+        read = steps_read(binding, self._solution.values)
+        return next((step.id for step in reversed(self._solution.steps) if step.id in read), "")
 
     def decoys(self, binding: dict[str, Any]) -> list[Any]:
         """What a binding's value could be mistaken for: the most tempting value, and one other."""
@@ -128,6 +165,8 @@ class _Confusion:
         binding = self._plain(binding)
         if binding_operator(binding) == "$fact":
             return self._other_facts(binding["$fact"], value)
+        if binding_operator(binding) in DERIVING:
+            return self._differing(self._worked_out_wrongly(binding), value)
         source = self.source_of(binding)
         step = next((item for item in self._solution.steps if item.id == source), None)
         if step is None:
@@ -136,11 +175,45 @@ class _Confusion:
             field = str(binding["$pick"]["take"])
         else:
             field = str(binding["$ref"]).split(".")[-1]
+        runners_up = self._runners_up(binding) if binding_operator(binding) == "$pick" else []
+        return self._differing(
+            itertools.chain(runners_up, _confusable(step, field, value, self._reference, self._start)), value
+        )
+
+    @staticmethod
+    def _differing(items: Iterable[Any], value: Any) -> list[Any]:
         unique: list[Any] = []
-        for item in _confusable(step, field, value, self._reference, self._start):
+        for item in items:
             if not any(equal(item, known) for known in (value, *unique)) and not _says(item, value):
                 unique.append(item)
-        return unique[:2]
+            if len(unique) == 2:
+                break
+        return unique
+
+    def _runners_up(self, binding: dict[str, Any]) -> Iterator[Any]:
+        """The same field of the next best row, where a superlative picks one."""
+        spec = binding["$pick"]
+        if "most" not in spec and "least" not in spec:
+            return
+        other = "least" if "most" in spec else "most"
+        by = spec.get("most", spec.get("least"))
+        bare = {key: item for key, item in spec.items() if key not in ("most", "least")}
+        for variant in ({**spec, "nth": 1}, {**bare, other: by}, bare):
+            with suppress(Unresolved):
+                yield self._answers.evaluate({"$pick": variant})
+
+    def _worked_out_wrongly(self, binding: dict[str, Any]) -> Iterator[Any]:
+        """Results of the same arithmetic with a wrong input, or over rows that are not meant."""
+        for path, inner in bindings_in(binding):
+            for decoy in self.decoys(inner) if path else ():
+                with suppress(Unresolved):
+                    yield self._answers.evaluate(_replaced(binding, path, decoy))
+        spec = binding.get("$sum", {})
+        for dropped in spec.get("where", {}):
+            where = {key: item for key, item in spec["where"].items() if key != dropped}
+            with suppress(Unresolved):
+                yield self._answers.evaluate({"$sum": {**spec, "where": where}})
+        yield _altered_slightly(self._answers.evaluate(binding))
 
     def _plain(self, binding: Any) -> Any:
         """The binding behind a named value."""

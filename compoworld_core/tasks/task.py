@@ -47,6 +47,21 @@ class AnswerFact(_Data):
     value: Any
 
 
+class Temptation(_Data):
+    """A call that a careless agent would make; the solution with it must fail.
+
+    Attributes:
+        reason: What made it tempting: `near_miss`, `lookalike`, `unguarded` …
+        after: Id of the step after which it would be made.
+        replaces: Id of the step instead of which it would be made; empty where it comes on top.
+    """
+
+    reason: str
+    step: Step
+    after: str
+    replaces: str = ""
+
+
 class Solution(_Data):
     """The reference solution.
 
@@ -54,11 +69,13 @@ class Solution(_Data):
         values: Bindings by name, which steps and the answer refer to.
         steps: In one valid order.
         answer: The facts that the final answer states.
+        temptations: What not to do instead or besides.
     """
 
     values: dict[str, Any] = Field(default_factory=dict)
     steps: tuple[Step, ...] = Field(min_length=1)
     answer: tuple[AnswerFact, ...] = ()
+    temptations: tuple[Temptation, ...] = ()
 
 
 class InformationEdge(_Data):
@@ -86,7 +103,7 @@ class Task(_Data):
         core: The services that the walk visits.
         capabilities: What the task demands (`join`, `policy_branch`, `stale_reread` …), for analysis and curricula.
         difficulty: The profile that it was made with.
-        shape: The kinds of its visits in order, for counting how varied tasks are.
+        shape: What kind of plan it is, for counting how varied tasks are.
     """
 
     instruction: str

@@ -97,16 +97,22 @@ def fill(
     arguments: Mapping[str, Any],
     target: str | None = None,
     found_by: Known | None = None,
+    settled: Mapping[str, Known] | None = None,
 ) -> Filling | None:
     """Arguments for a write; None where a required one is not to be had.
 
     Args:
-        arguments: Those that are settled.
+        arguments: Those that say which rows the write is about.
         target: The row that is changed; its own values are no news to it.
         found_by: The value that led to it.
+        settled: Values of arguments that are decided; the instruction tells them like any other.
     """
     filling = Filling(dict(arguments))
     properties = parameters_of(plan, service, writing)
+    for name, value in (settled or {}).items():
+        filling.arguments[name] = [value.binding] if kinds(properties[name]) == {"array"} else value.binding
+        filling.used.append(value)
+        filling.told.append((name, value.phrase))
     fresh = plan.drawing.fresh()
     source = _Source(plan, service, writing, target, found_by)
     order = sorted(properties, key=lambda name: (name not in writing.required, is_long_text(properties[name])))
@@ -171,7 +177,9 @@ class _Source:
         return [
             known
             for known in self._plan.usable()
-            if not known.is_id and known not in used and (known.service, known.row) != (self._service, self._target)
+            if not (known.is_id or known.is_decided)
+            and known not in used
+            and (known.service, known.row) != (self._service, self._target)
         ]
 
     def matching(self, name: str, part: Mapping[str, Any], used: list[Known]) -> Known | None:
@@ -179,12 +187,17 @@ class _Source:
         item = part.get("items", part) if kinds(part) == {"array"} else part
         uses = self._plan.uses
         candidates = [known for known in self.usable(used) if self._suits(known, name, item)]
+        derived = [known for known in candidates if known.is_derived and not uses[known.name]]
+        if derived:
+            return derived[0]
         candidates.sort(key=lambda known: (uses[known.name], known.service == self._service))
         best = [known for known in candidates if uses[known.name] == uses[candidates[0].name]]
         return self._plan.rng.choice(best) if best else None
 
     def _suits(self, known: Known, name: str, part: Mapping[str, Any]) -> bool:
-        if not fits(known.semantic, part) or is_measure_of_another(known.semantic, known.field, name):
+        if not fits(known.semantic, part):
+            return False
+        if not known.is_derived and is_measure_of_another(known.semantic, known.field, name):
             return False
         if known.service == self._service and self._plan.uses[known.name]:
             return False

@@ -22,7 +22,7 @@ from compoworld_core.tasks.affordances import Affordances
 from compoworld_core.tasks.bindings import Answers
 from compoworld_core.tasks.planner.matching import PERSONAL, person_role
 from compoworld_core.tasks.planner.wording import noun, phrase
-from compoworld_core.tasks.task import Step
+from compoworld_core.tasks.task import Step, Temptation
 from compoworld_core.worlds.recipe import Insert, Plant, Reaction
 from compoworld_core.worlds.world import World
 
@@ -41,6 +41,7 @@ class Known:
         what: How the instruction calls its field.
         of: How the instruction calls its row; empty where the value stands alone.
         is_new: Whether it belongs to a row that the plan itself created.
+        is_derived: Whether it was worked out from other values; it then has no field.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Known:
     row: str
     field: str
     is_new: bool = False
+    is_derived: bool = False
 
     @property
     def phrase(self) -> str:
@@ -68,6 +70,11 @@ class Known:
         return {"$value": self.name}
 
     @property
+    def is_decided(self) -> bool:
+        """Whether it is meant for one write alone."""
+        return (self.semantic or "").startswith("choice:")
+
+    @property
     def is_id(self) -> bool:
         """Whether it is the id of a row, which only its own service understands."""
         return (self.semantic or "").startswith("id:")
@@ -75,7 +82,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Found:
-    """A row that the plan looked up.
+    """A row that the plan looked up, or a list of rows, which has no `row` of its own.
 
     Attributes:
         step: The step whose answer shows the row.
@@ -97,7 +104,11 @@ class Found:
 
 @dataclass(frozen=True)
 class Written:
-    """A row that the plan wrote, and the fields that matter."""
+    """A row that the plan wrote, and the fields that matter.
+
+    Attributes:
+        is_one_of: Whether it is one of several that the instruction does not tell apart.
+    """
 
     service: str
     table: str
@@ -107,6 +118,17 @@ class Written:
     fields: tuple[str, ...]
     mentions: tuple[tuple[str, Known], ...]
     noun: str
+    is_one_of: bool = False
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A value that rules have chosen for an argument of a write that is still to come."""
+
+    service: str
+    tool: str
+    parameter: str
+    known: Known
 
 
 @dataclass(frozen=True)
@@ -124,7 +146,7 @@ _ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth",
 
 _COPIED = (
     *("steps", "known", "found", "written", "guarded", "plants", "reactions", "clauses", "capabilities", "visits"),
-    *("values", "uses", "stale", "changed", "arguments"),
+    *("values", "uses", "stale", "changed", "arguments", "decided", "temptations"),
 )
 
 
@@ -136,6 +158,9 @@ class Plan:
         uses: How many steps use a value, by its name.
         stale: Names of values that no longer hold.
         arguments: Evaluated arguments by step.
+        ahead: Services of the visits that are still to come.
+        decided: Decisions of rules about later writes.
+        temptations: Calls that a careless agent would make.
         changed: (service, table, row, kind) of every row that the plan's own steps changed.
     """
 
@@ -153,6 +178,9 @@ class Plan:
     clauses: list[str] = field(default_factory=list)
     capabilities: set[str] = field(default_factory=set)
     visits: list[str] = field(default_factory=list)
+    ahead: tuple[str, ...] = ()
+    decided: list[Decision] = field(default_factory=list)
+    temptations: list[Temptation] = field(default_factory=list)
     values: dict[str, Any] = field(default_factory=dict)
     uses: Counter[str] = field(default_factory=Counter)
     stale: set[str] = field(default_factory=set)
@@ -218,7 +246,7 @@ class Plan:
         """A noun for a row that no other row of the plan goes by: `customer`, `new customer`, `second customer`."""
         entity = noun(self.schema(service, table).entity)
         told = [(item.noun, (item.service, item.table, item.row)) for item in self.found]
-        told += [(item.noun, (item.service, item.table, item.row)) for item in self.written]
+        told += [(item.noun, (item.service, item.table, item.row)) for item in self.written if not item.is_one_of]
         same = next((name for name, place in told if place == (service, table, row) and name.endswith(entity)), None)
         if same is not None:
             return same

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from compoworld_core.services.drawing import Drawing
 from compoworld_core.services.facts import Fact, states
@@ -13,40 +13,15 @@ from compoworld_core.tasks.affordances import Affordances
 from compoworld_core.tasks.bindings import bindings_in
 from compoworld_core.tasks.gates import Candidate
 from compoworld_core.tasks.planner.criteria import criteria_of, decoy_of
-from compoworld_core.tasks.planner.lookup import Anchor, Lookup
+from compoworld_core.tasks.planner.ingredients import Ingredient, candidates, shape, wishes
 from compoworld_core.tasks.planner.plan import Known, Plan
-from compoworld_core.tasks.planner.policy import Policy
-from compoworld_core.tasks.planner.reread import Reread
 from compoworld_core.tasks.planner.wording import phrases
-from compoworld_core.tasks.planner.writes import Change, Create
 from compoworld_core.tasks.rubric import Rubric
 from compoworld_core.tasks.task import AnswerFact, Solution
 from compoworld_core.worlds.world import World
 
 _TRIES = 6
 _MOST_FACTS = 5
-_FEWEST_WRITES = 2
-
-
-class Ingredient(Protocol):
-    """One kind of visit.
-
-    Attributes:
-        letter: Stands for it in a task's shape.
-    """
-
-    letter: str
-
-    def attempts(self, plan: Plan, service: str) -> list[Any]:
-        """Ways of adding it at this service, best first."""
-        ...
-
-    def apply(self, plan: Plan, service: str, attempt: Any) -> bool:
-        """Add it in one way; False where that way turns out not to work."""
-        ...
-
-
-ANCHOR, LOOKUP, POLICY, REREAD, CREATE, CHANGE = Anchor(), Lookup(), Policy(), Reread(), Create(), Change()
 
 
 @dataclass(frozen=True)
@@ -80,13 +55,16 @@ def plan_task(
     """
     source = Drawing(world.universe, rng, world.recipe.start_time)
     plan = Plan(world=world.fork(), affordances=affordances, drawing=source, rng=rng)
+    wished = wishes(len(visits), rng)
     for place, service in enumerate(visits):
-        plan = _visit(plan, service, _ingredients(plan, len(visits) - place, rng))
+        plan.ahead = tuple(visits[place + 1 :])
+        plan = _visit(plan, service, candidates(plan, wished, len(visits) - place))
     reported = _reported(plan)
     solution = Solution(
         values=_used_values(plan, reported),
         steps=tuple(plan.steps),
         answer=tuple(AnswerFact(label=_headline(item.phrase), value=item.binding) for item in reported),
+        temptations=tuple(plan.temptations),
     )
     candidate = Candidate(
         instruction=_instruction(plan, reported),
@@ -94,21 +72,7 @@ def plan_task(
         rubric=Rubric(criteria=criteria_of(plan, reported)),
         walk=tuple(service for place, service in enumerate(visits) if not place or visits[place - 1] != service),
     )
-    return Planned(plan, candidate, "".join(plan.visits))
-
-
-def _ingredients(plan: Plan, visits_left: int, rng: random.Random) -> list[Ingredient]:
-    """Kinds of visit in the order in which to try them."""
-    if not plan.known:
-        return [ANCHOR]
-    writes: list[Ingredient] = [CREATE, CHANGE] if rng.random() < 0.6 else [CHANGE, CREATE]
-    waiting = len(plan.unused())
-    if visits_left == 1 or (len(plan.written) < _FEWEST_WRITES and visits_left <= _FEWEST_WRITES - len(plan.written)):
-        return [*writes, REREAD, POLICY, LOOKUP, ANCHOR]
-    special: list[Ingredient] = [REREAD, POLICY] if rng.random() < 0.5 else [POLICY, REREAD]
-    if waiting >= 2 and rng.random() < 0.45:
-        return [*special, *writes, LOOKUP, ANCHOR]
-    return [*special, LOOKUP, *writes, ANCHOR]
+    return Planned(plan, candidate, shape(plan))
 
 
 def _visit(plan: Plan, service: str, ingredients: Sequence[Ingredient]) -> Plan:
@@ -127,7 +91,7 @@ def _reported(plan: Plan) -> list[Known]:
     text = " ".join(plan.clauses)
     untold = [item for item in plan.known if not states(text, Fact(value=str(item.value)))]
     for found in plan.found:
-        if not any(plan.uses[item.name] for item in found.known):
+        if found.known and not any(plan.uses[item.name] for item in found.known):
             fresh = [item for item in untold if item in found.known and not item.is_id and item.name not in plan.stale]
             if not fresh:
                 raise DeadEnd("a reading serves nothing")
@@ -156,7 +120,8 @@ def _telling(plan: Plan, values: Sequence[Known]) -> Known:
 def _used_values(plan: Plan, reported: Sequence[Known]) -> dict[str, Any]:
     """The named values that steps, the answer, or other used values refer to."""
     used: dict[str, Any] = {}
-    waiting = [*(step.arguments for step in plan.steps), *(item.binding for item in reported)]
+    waiting: list[Any] = [step.arguments for step in (*plan.steps, *(item.step for item in plan.temptations))]
+    waiting += [item.binding for item in reported]
     while waiting:
         for _, binding in bindings_in(waiting.pop()):
             name = binding.get("$value")

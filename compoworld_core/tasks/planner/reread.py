@@ -34,9 +34,9 @@ class Reread:
             for item in plan.found
             if item.service == service
             for known in item.known
-            if known.name in unused and not known.is_new
+            if known.name in unused and known.field and not known.is_new
             for written in plan.written
-            if written.change == "created" and written.fields and _comes_after(plan, written, item)
+            if may_set_off(plan, written, item)
             if (written.service, written.row) != (item.service, item.row)
         ]
         plan.rng.shuffle(found)
@@ -48,7 +48,7 @@ class Reread:
         if not any(plan.uses[other.name] for other in found.known):
             return False
         value = _moved(plan, known)
-        when = _trigger(plan, written)
+        when = trigger(plan, written)
         if value is None or when is None or plan.reactions:
             return False
         update = Update(service=service, table=known.table, key=known.row, values={known.field: value})
@@ -96,12 +96,16 @@ class Reread:
         return True
 
 
-def _comes_after(plan: Plan, written: Written, found: Found) -> bool:
+def may_set_off(plan: Plan, written: Written, found: Found) -> bool:
+    """Whether a row's creation can be the moment at which a row that was found before changes."""
+    if written.change != "created" or not written.fields or written.is_one_of:
+        return False
     order = [step.id for step in plan.steps]
     return order.index(written.step) > order.index(found.step)
 
 
-def _trigger(plan: Plan, written: Written) -> Rows | None:
+def trigger(plan: Plan, written: Written) -> Rows | None:
+    """The condition that first holds when the plan, or an agent in its place, has created a row."""
     row = next((row for row in plan.rows(written.service, written.table) if row["id"] == written.row), None)
     if row is None:
         return None

@@ -78,8 +78,11 @@ def phrase(value: Value) -> str:
 def phrases(values: Iterable[Value]) -> str:
     """Several values, those of one row together: `the tier and city of the account and the approval code`."""
     groups = [(of, [item.what for item in items]) for of, items in groupby(values, key=lambda item: item.of)]
-    told = [f"the {enumerated(what)} of {of}" if of else f"the {enumerated(what)}" for of, what in groups]
-    return enumerated(told) if len(told) == 1 or all(len(what) == 1 for _, what in groups) else "; ".join(told)
+    told: list[str] = []
+    for of, what in groups:
+        told += [f"the {enumerated(what)} of {of}"] if of else [f"the {name}" for name in what]
+    is_simple = all(len(what) == 1 or not of for of, what in groups)
+    return enumerated(told) if len(told) == 1 or is_simple else "; ".join(told)
 
 
 def spoken(value: Any) -> str:

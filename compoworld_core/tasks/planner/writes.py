@@ -14,8 +14,18 @@ from compoworld_core.tasks.planner.lookup import Key, find_clause, find_row, key
 from compoworld_core.tasks.planner.plan import Known, Plan, Written
 from compoworld_core.tasks.planner.wording import creating, enumerated, label, noun, setting, spoken, with_article
 
+_NOTHING: Mapping[str, Known] = {}
 
-def _commit_write(plan: Plan, service: str, writing: Writing, filling: Filling, target: str | None) -> Written | None:
+
+def commit_write(
+    plan: Plan, service: str, writing: Writing, filling: Filling, target: str | None, *, is_one_of: bool = False
+) -> Written | None:
+    """Run a write whose arguments are settled, and note what it did; None where it does not do what it should.
+
+    Args:
+        target: The row that is changed; None where one is created.
+        is_one_of: Whether it is one of several that the instruction does not tell apart.
+    """
     made = plan.call(service, writing.tool, filling.arguments, "write", _earlier_on(plan, service, target))
     if made is None:
         return None
@@ -29,7 +39,8 @@ def _commit_write(plan: Plan, service: str, writing: Writing, filling: Filling, 
     if len(main) != 1 or _undoes(plan, service, changes, main[0].key) or _is_confusing(plan, service, changes):
         return None
     kind = "new" if writing.change == "created" else ""
-    called = plan.noun_for(service, writing.table, main[0].key, kind)
+    entity = noun(plan.schema(service, writing.table).entity)
+    called = entity if is_one_of else plan.noun_for(service, writing.table, main[0].key, kind)
     texts = {*(name for name, _ in filling.mentions), *filling.free}
     fields = [field for name, field in writing.copies.items() if name in filling.arguments and name not in texts]
     if writing.change == "updated":
@@ -46,13 +57,14 @@ def _commit_write(plan: Plan, service: str, writing: Writing, filling: Filling, 
         fields=tuple(dict.fromkeys(fields)),
         mentions=tuple((writing.copies[name], known) for name, known in filling.mentions),
         noun=called,
+        is_one_of=is_one_of,
     )
     if any(plan.uses[known.name] for known in _overwritten(plan, written)):
         return None  # whoever reads the instruction could not tell which of the two values is meant
     plan.uses.update(known.name for known in filling.used)
     plan.stale |= {known.name for known in _overwritten(plan, written)}
     plan.written.append(written)
-    if writing.id_path is not None and writing.change == "created":
+    if writing.id_path is not None and writing.change == "created" and not is_one_of:
         _learn_id(plan, service, writing, step.id, main[0].key, called)
     return written
 
@@ -138,36 +150,48 @@ class Create:
 
     def attempts(self, plan: Plan, service: str) -> list[Any]:
         """Writings that create rows, in random order."""
-        if not plan.known:
-            return []
-        found = [
-            item
-            for item in plan.affordances[service].writings
-            if item.change == "created"
-            and item.copies
-            and plan.schema(service, item.table).entity not in item.links.values()
-            and all(name in item.copies for name in item.links if name in item.required)
-        ]
+        found = creations(plan, service) if plan.known else []
         plan.rng.shuffle(found)
         return found
 
     def apply(self, plan: Plan, service: str, attempt: Writing) -> bool:
-        """Add the creation, after looking up the rows that it must refer to."""
-        links = _resolve_links(plan, service, attempt)
-        if links is None:
-            return False
-        filling = fill(plan, service, attempt, {name: known.binding for name, known in links.items()})
-        if filling is None or not any(known.service != service or not plan.uses[known.name] for known in filling.used):
-            return False
-        plan.uses.update(known.name for known in links.values())
-        written = _commit_write(plan, service, attempt, filling, None)
-        if written is None:
-            return False
-        verb = creating(plan.affordances[service].tools[attempt.tool].description)
-        what = with_article(noun(plan.schema(service, attempt.table).entity))
-        linked = f" for {enumerated([known.of for known in links.values()])}" if links else ""
-        plan.clauses.append(f"{verb} {what}{linked} in {plan.place(service)}{filling.details()}.")
-        return True
+        """Add the creation."""
+        return create_row(plan, service, attempt) is not None
+
+
+def creations(plan: Plan, service: str) -> list[Writing]:
+    """Writes that create rows, apart from those that need one of the same kind."""
+    return [
+        item
+        for item in plan.affordances[service].writings
+        if item.change == "created"
+        and item.copies
+        and plan.schema(service, item.table).entity not in item.links.values()
+        and all(name in item.copies for name in item.links if name in item.required)
+    ]
+
+
+def create_row(plan: Plan, service: str, writing: Writing, settled: Mapping[str, Known] = _NOTHING) -> Written | None:
+    """Create a row, after looking up those that it must refer to, and ask for it in the instruction.
+
+    Args:
+        settled: Values of arguments that are decided.
+    """
+    links = _resolve_links(plan, service, writing)
+    if links is None:
+        return None
+    filling = fill(plan, service, writing, {name: known.binding for name, known in links.items()}, settled=settled)
+    if filling is None or not any(known.service != service or not plan.uses[known.name] for known in filling.used):
+        return None
+    plan.uses.update(known.name for known in links.values())
+    written = commit_write(plan, service, writing, filling, None)
+    if written is None:
+        return None
+    verb = creating(plan.affordances[service].tools[writing.tool].description)
+    what = with_article(noun(plan.schema(service, writing.table).entity))
+    linked = f" for {enumerated([known.of for known in links.values()])}" if links else ""
+    plan.clauses.append(f"{verb} {what}{linked} in {plan.place(service)}{filling.details()}.")
+    return written
 
 
 def _resolve_links(plan: Plan, service: str, writing: Writing) -> dict[str, Known] | None:
@@ -241,32 +265,48 @@ class Change:
 
     def attempts(self, plan: Plan, service: str) -> list[Any]:
         """Writings that change rows, in random order."""
-        if not plan.known:
-            return []
-        found = [
-            item
-            for item in plan.affordances[service].writings
-            if item.change == "updated" and item.key is not None and (item.copies or item.sets)
-        ]
+        found = changes(plan, service) if plan.known else []
         plan.rng.shuffle(found)
         return found
 
     def apply(self, plan: Plan, service: str, attempt: Writing) -> bool:
         """Look the row up and change it."""
-        entity = plan.schema(service, attempt.table).entity
-        looked_up = _seen(plan, service, entity, attempt) or _look_up(plan, service, entity, attempt.needs)
-        if looked_up is None or attempt.key is None:
-            return False
-        target, led = looked_up
-        plan.uses[target.name] += 1
-        filling = fill(plan, service, attempt, {attempt.key: target.binding}, target.row, led)
-        if filling is None:
-            return False
-        filling = with_choice(plan, service, attempt, filling, target.row)
-        written = _commit_write(plan, service, attempt, filling, target.value)
-        if written is None:
-            return False
-        return _tell(plan, attempt, filling, written, target.of)
+        return change_row(plan, service, attempt) is not None
+
+
+def changes(plan: Plan, service: str) -> list[Writing]:
+    """Writes that change a row."""
+    return [
+        item
+        for item in plan.affordances[service].writings
+        if item.change == "updated" and item.key is not None and (item.copies or item.sets)
+    ]
+
+
+def change_row(plan: Plan, service: str, writing: Writing, settled: Mapping[str, Known] = _NOTHING) -> Written | None:
+    """Change a row, after looking it up, and ask for it in the instruction.
+
+    Args:
+        settled: Values of arguments that are decided.
+    """
+    entity = plan.schema(service, writing.table).entity
+    looked_up = _seen(plan, service, entity, writing) or _look_up(plan, service, entity, writing.needs)
+    if looked_up is None or writing.key is None:
+        return None
+    target, led = looked_up
+    plan.uses[target.name] += 1
+    filling = fill(plan, service, writing, {writing.key: target.binding}, target.row, led, settled)
+    if filling is None:
+        return None
+    filling = with_choice(plan, service, writing, filling, target.row)
+    written = commit_write(plan, service, writing, filling, target.value)
+    if written is None:
+        return None
+    asked = asking(writing, filling, written, target.of)
+    if asked is None:
+        return None
+    plan.clauses.append(f"{asked}.")
+    return written
 
 
 def _seen(plan: Plan, service: str, entity: str, writing: Writing) -> tuple[Known, Known | None] | None:
@@ -285,8 +325,8 @@ def _seen(plan: Plan, service: str, entity: str, writing: Writing) -> tuple[Know
     return None
 
 
-def _tell(plan: Plan, writing: Writing, filling: Filling, written: Written, of: str) -> bool:
-    """Ask for the change in the instruction; False where there is nothing to ask for."""
+def asking(writing: Writing, filling: Filling, written: Written, of: str) -> str | None:
+    """A sentence, without its stop, that asks for the change; None where there is nothing to ask for."""
     effects = [
         (label(name), spoken(value))
         for name, value in writing.sets.items()
@@ -299,8 +339,7 @@ def _tell(plan: Plan, writing: Writing, filling: Filling, written: Written, of: 
         if name in written.fields and isinstance(value, bool)
     ]
     if not effects and not marks:
-        return False
+        return None
     others = [f"{label(name)} {value}" for name, value in filling.told if name not in writing.copies]
     extra = [*others, *filling.composed]
-    plan.clauses.append(f"{setting(of, effects, marks)}{f', with {enumerated(extra)}' if extra else ''}.")
-    return True
+    return f"{setting(of, effects, marks)}{f', with {enumerated(extra)}' if extra else ''}"
