@@ -63,13 +63,24 @@ class Access(Desk):
 
     @tool(effect="read")
     def check_dataset_access(self, dataset_id: DatasetId, email: Email) -> AccessAnswer:
-        """Say what a colleague may do with a dataset today, and which rule or grant says so.
+        """Say what a colleague may do with a dataset today, which rule or grant says so, and who owns the dataset.
 
         Args:
             dataset_id: The dataset.
             email: The colleague's e-mail address.
         """
-        return self.access_of(self.state.datasets.get(dataset_id), self.colleague(email).email)
+        dataset = self.state.datasets.get(dataset_id)
+        person = self.colleague(email)
+        level, because = self.access_of(dataset, person.email)
+        return AccessAnswer(
+            dataset_id=dataset_id,
+            owner_email=dataset.owner_email,
+            email=person.email,
+            name=person.name,
+            role=person.role,
+            level=level,
+            because=because,
+        )
 
     @tool(effect="write")
     def grant_dataset_access(

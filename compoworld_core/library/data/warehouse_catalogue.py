@@ -332,7 +332,15 @@ class Catalogue(Desk):
                 if there not in distance:
                     distance[there] = distance[here] + 1
                     queue.append(there)
+        found = [self.state.datasets.get(key) for key in queue[1:]]
         return tuple(
-            LineageNode(dataset_id=key, name=self.state.datasets.get(key).name, distance=distance[key])
-            for key in queue[1:]
+            LineageNode(
+                dataset_id=row.id,
+                name=row.name,
+                owner_email=row.owner_email,
+                status=row.status,
+                last_loaded_at=row.last_loaded_at,
+                distance=distance[row.id],
+            )
+            for row in found
         )

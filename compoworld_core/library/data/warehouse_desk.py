@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final, get_args
 
 from compoworld_core.library.data.warehouse_query import KEYS
 from compoworld_core.library.data.warehouse_rows import (
-    AccessAnswer,
+    AccessLevel,
     Dataset,
     DatasetRow,
     Level,
@@ -22,6 +22,9 @@ from compoworld_core.services.sdk import (
     PermissionDenied,
     Service,
 )
+
+LEVELS: Final[tuple[AccessLevel, ...]] = get_args(AccessLevel)
+"""What a person may do with a dataset; each level includes those before it."""
 
 
 def given(**filters: Any) -> dict[str, Any]:
@@ -55,25 +58,23 @@ class Desk(Service[WarehouseState]):
             raise NotFound(f"no warehouse user has the e-mail address {email.lower()!r}")
         return found
 
-    def access_of(self, dataset: Dataset, email: str) -> AccessAnswer:
-        """What a person may do with a dataset: the strongest right counts."""
+    def access_of(self, dataset: Dataset, email: str) -> tuple[AccessLevel, str]:
+        """What a person may do with a dataset, and why: the strongest right counts."""
         user = self.state.users.first(email=email)
-        levels: list[tuple[int, Any, str]] = [(0, "none", "the dataset is restricted and no grant covers the person")]
-        if dataset.access == "open" and user is not None:
-            levels.append((1, "read", "the dataset is open"))
+        found: list[tuple[AccessLevel, str]] = [("none", "the dataset is restricted and no grant covers the person")]
+        if dataset.access == "open":
+            found.append(("read", "the dataset is open"))
         for grant in self.state.grants.where(dataset_id=dataset.id, status="active"):
             covers = grant.grantee_email == email or (user is not None and grant.role == user.role)
             if covers and (grant.expires_on is None or grant.expires_on >= self.today):
-                levels.append((1 if grant.level == "read" else 2, grant.level, f"grant {grant.id}"))
+                found.append((grant.level, f"grant {grant.id}"))
         if dataset.owner_email == email:
-            levels.append((3, "owner", "the person owns the dataset"))
-        _, level, because = max(levels, key=lambda item: item[0])
-        return AccessAnswer(dataset_id=dataset.id, email=email, level=level, because=because)
+            found.append(("owner", "the person owns the dataset"))
+        return max(found, key=lambda item: LEVELS.index(item[0]))
 
     def allows(self, dataset: Dataset, email: str, level: Level) -> bool:
         """Whether a person may read or write a dataset."""
-        found = self.access_of(dataset, email).level
-        return found in ("write", "owner") or found == level
+        return LEVELS.index(self.access_of(dataset, email)[0]) >= LEVELS.index(level)
 
     def readable(self, dataset_id: str) -> Dataset:
         """The dataset, which the user must be allowed to read.

@@ -70,6 +70,7 @@ Column = Literal[
 ]
 Role = Literal["viewer", "analyst", "engineer", "steward"]
 Level = Literal["read", "write"]
+AccessLevel = Literal["none", "read", "write", "owner"]
 Schedule = Literal["manual", "daily", "weekly", "monthly"]
 Cell = str | int | None
 
@@ -339,7 +340,10 @@ class LineageNode(Entity):
 
     dataset_id: DatasetId
     name: DatasetName
-    distance: int
+    owner_email: Email
+    status: Literal["active", "deprecated"]
+    last_loaded_at: Timestamp | None
+    distance: Quantity
 
 
 class Lineage(Entity):
@@ -351,11 +355,14 @@ class Lineage(Entity):
 
 
 class AccessAnswer(Entity):
-    """What a person may do with a dataset, and why."""
+    """What a person may do with a dataset, why, and whom to ask for more."""
 
     dataset_id: DatasetId
+    owner_email: Email
     email: Email
-    level: Literal["none", "read", "write", "owner"]
+    name: PersonName
+    role: Role
+    level: AccessLevel
     because: str
 
 

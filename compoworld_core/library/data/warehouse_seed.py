@@ -107,10 +107,10 @@ class _Seed:
         billed = self.dataset("project_hours_billable", "hours", me, "Hours that customers are billed for.", 40)
         draft = self.dataset("revenue_forecast_draft", "revenue", finance, "First guess of this year's revenue.", 200)
         margin = self.dataset("customer_margin", "revenue", finance, "What remains of revenue after cost.", 12, True)
-        self.revenue(net, gross, draft, margin)
+        self.revenue(net, gross)
         self.sales(sold, back)
         self.hours(booked, billed)
-        # Rows of the dataset that the user may not read come last, as its id does.
+        self.yearly(draft, margin)
         self.state.datasets.update(draft.id, status="deprecated", replaced_by_id=net.id)
         for upstream, downstream, how in (
             (net, gross, "Net amount plus 20 % tax."),
@@ -151,9 +151,8 @@ class _Seed:
             **fields,
         )
 
-    def revenue(self, net: Dataset, gross: Dataset, draft: Dataset, margin: Dataset) -> None:
+    def revenue(self, net: Dataset, gross: Dataset) -> None:
         rng = self.rng
-        late: list[tuple[Dataset, date, dict[str, Any]]] = []
         for organisation in self.universe.organisations[:MOST]:
             usual = rng.randint(800, 24_000)
             about = {"organisation_name": organisation.name, "country": organisation.country}
@@ -162,11 +161,6 @@ class _Seed:
                 self.row(net, month, amount=amount, **about)
                 known = rng.random() > 0.06
                 self.row(gross, month, amount=_cents(amount * Decimal("1.2")) if known else None, **about)
-            late.append((draft, self.months[0], {"amount": _cents(Decimal(usual) * 12), **about}))
-            late.append(
-                (margin, self.months[0], {"amount": _cents(Decimal(usual) * rng.randint(8, 40) / 100), **about})
-            )
-        self._late = late
 
     def sales(self, sold: Dataset, back: Dataset) -> None:
         rng = self.rng
@@ -188,8 +182,14 @@ class _Seed:
                     about = {"project_name": project.name, "employee_email": member}
                     self.row(booked, month, hours=total, **about)
                     self.row(billed, month, hours=total * rng.randint(40, 95) // 100, **about)
-        for dataset, month, fields in self._late:
-            self.row(dataset, month, **fields)
+
+    def yearly(self, draft: Dataset, margin: Dataset) -> None:
+        """One row per organisation. They come last, so that few tools start from rows that the user may not read."""
+        for organisation in self.universe.organisations[:MOST]:
+            about = {"organisation_name": organisation.name, "country": organisation.country}
+            usual = Decimal(self.rng.randint(10_000, 280_000))
+            self.row(draft, self.months[0], amount=usual, **about)
+            self.row(margin, self.months[0], amount=_cents(usual * self.rng.randint(8, 40) / 100), **about)
 
     # What people did
 

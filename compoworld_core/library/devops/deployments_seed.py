@@ -98,7 +98,7 @@ class _Seed:
         scene = _SCENES[number % len(_SCENES)]
         author = rng.choice(self.others)
         first, second, third = self._history(app, author)
-        colleague, approver = rng.sample(self.others, 2)
+        colleague, approver = rng.sample([email for email in self.others if email != author], 2)
         me = () if number % 4 == 2 or scene == "mine" else (self.me,)
         approvers = tuple(dict.fromkeys((*me, *({owner} - {self.me}), approver)))
         staging = self._environment(app, "staging", ())
