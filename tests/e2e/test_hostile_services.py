@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,7 @@ class PlantingAuthor:
 
 
 @pytest.fixture(scope="module")
-def run_with_planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[DatasetType[Any]], list[Any]]]:
+def run_with_planted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[DatasetType[Any]], list[Any]]:
     """Reads the datasets of a finished run in which every planted service took the place of a bundled one."""
     folder = tmp_path_factory.mktemp("hostile")
     servers = folder / "servers.jsonl"
