@@ -110,7 +110,7 @@ def test_failing_server_says_phase_and_reason(behaviour: str, reason: str, detai
 
 @pytest.mark.parametrize("behaviour", ["never", "bad-json", "closes"])
 def test_silent_server_is_given_up(behaviour: str) -> None:
-    with pytest.raises(InputError, match="initialize: it closed its output|: no answer in time"):
+    with pytest.raises(InputError, match=r"initialize: it closed its output|: no answer in time"):
         list(source(behaviour, bounds=IMPATIENT).servers())
 
 

@@ -269,4 +269,4 @@ def _failure(error: Exception, url: str, is_late: bool) -> ServerFailure:
         return ServerFailure("unreachable", f"{url}: {cause.strerror}", may_pass=cause.errno != socket.EAI_NONAME)
     if isinstance(error, (ValueError, urllib3.exceptions.LocationValueError)):
         return ServerFailure("bad_url", f"{url[:200]!r}: {text[:300]}")
-    return ServerFailure("unreachable", f"{url}: {type(error).__name__}: {text[:300]}", may_pass=True)
+    return ServerFailure("unreachable", f"{url}: {(text.partition('): ')[2] or text)[:300]}", may_pass=True)
