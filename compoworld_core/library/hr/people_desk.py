@@ -8,6 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Final
 
 from compoworld_core.library.hr.people_rows import (
+    CompanyHoliday,
     Department,
     DepartmentOverview,
     Employee,
@@ -133,9 +134,10 @@ class PeopleDesk(Service[PeopleState]):
 
     # Leave
 
-    def holidays_within(self, first_day: date, last_day: date) -> dict[date, str]:
-        """Ids of the company's holidays in a range, by day."""
-        return {row.day: row.id for row in self.state.holidays.where(lambda row: first_day <= row.day <= last_day)}
+    def holidays_within(self, first_day: date, last_day: date) -> tuple[CompanyHoliday, ...]:
+        """The company's holidays from the first to the last day, in their order."""
+        rows = self.state.holidays.where(lambda row: first_day <= row.day <= last_day)
+        return tuple(sorted(rows, key=lambda row: row.day))
 
     def is_working_day(self, day: date) -> bool:
         """Whether it is neither a weekend nor a holiday."""
@@ -156,7 +158,7 @@ class PeopleDesk(Service[PeopleState]):
             raise InvalidArguments("last_day: leave over the turn of the year is asked for in two requests")
         if first_day == last_day and starts_at_noon and ends_at_noon:
             raise InvalidArguments("ends_at_noon: leave that starts and ends at the same noon is no leave")
-        holidays = self.holidays_within(first_day, last_day)
+        holidays = {row.day for row in self.holidays_within(first_day, last_day)}
         working = [
             day
             for day in (first_day + timedelta(days=number) for number in range((last_day - first_day).days + 1))

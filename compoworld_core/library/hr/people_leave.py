@@ -97,7 +97,7 @@ class Leave(PeopleDesk):
         self,
         employee_id: EmployeeId,
         first_day: Day,
-        last_day: Day,
+        last_day: Day | None = None,
         kind: LeaveKind = "annual",
         starts_at_noon: bool = False,
         ends_at_noon: bool = False,
@@ -107,21 +107,22 @@ class Leave(PeopleDesk):
         Args:
             employee_id: The employee.
             first_day: First day of the leave.
-            last_day: Last day of the leave, in the same year.
+            last_day: Last day of the leave, in the same year; the first day, if left out.
             kind: Kind of leave.
             starts_at_noon: Whether the morning of the first day is worked.
             ends_at_noon: Whether the afternoon of the last day is worked.
         """
         self.state.employees.get(employee_id)
+        last_day = last_day or first_day
         days = self.working_days(first_day, last_day, starts_at_noon, ends_at_noon)
         allowance = self.state.leave_allowances.first(employee_id=employee_id, year=first_day.year, kind=kind)
         remaining = None if allowance is None else self.balance(allowance).remaining
-        holidays = self.state.holidays.where(lambda row: first_day <= row.day <= last_day)
+        holidays = self.holidays_within(first_day, last_day)
         return LeavePreview(
             employee_id=employee_id,
             kind=kind,
             working_days=days,
-            holidays=tuple(sorted(holidays, key=lambda row: row.day)),
+            holidays=holidays,
             remaining_before=remaining,
             remaining_after=None if remaining is None else remaining - days,
             overlapping=tuple(row.id for row in self._overlapping(employee_id, first_day, last_day)),

@@ -1,0 +1,1 @@
+"""Goods and orders."""
