@@ -73,7 +73,7 @@ STAGES: Final[tuple[Stage[Any], ...]] = (
         outputs=(report.PAGES,),
         plan=report.plan,
         run=report.run,
-        rooms=("viewer",),
+        rooms=("viewer", "library"),
     ),
 )
 

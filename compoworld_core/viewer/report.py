@@ -21,6 +21,7 @@ from compoworld_core.rollouts.trajectory import Trajectory
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.specs.model import Rejection, ServiceSpec
 from compoworld_core.synthesis.admission import Admission
+from compoworld_core.tasks.quality import VerifierQuality
 from compoworld_core.tasks.rubric import Criterion
 from compoworld_core.tasks.sampler import Attempt
 from compoworld_core.tasks.task import Task
@@ -56,6 +57,7 @@ class ReportData:
         store: Where the datasets lie, for people.
         created_from: Key of every dataset that was read, by name.
         version: Of the package that made them.
+        quality: How well the rubrics of some of the tasks judge.
     """
 
     store: str = ""
@@ -68,6 +70,7 @@ class ReportData:
     tasks: Iterable[Task] = ()
     attempts: Iterable[Attempt] = ()
     trajectories: Iterable[Trajectory] = ()
+    quality: VerifierQuality | None = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ def render_report(data: ReportData) -> str:
             holdings=count_holdings(packages, admissions),
             domains=share_by_domain(packages, admissions),
             sieves=[sieve for sieve in sieves if isinstance(sieve, Sieve)],
-            charts=draw_charts(tasks),
+            charts=draw_charts(tasks, packages),
             episodes=episodes,
             n_tasks=len(tasks),
             max_tasks=MAX_TASKS,

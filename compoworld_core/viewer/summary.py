@@ -106,7 +106,7 @@ def share_by_domain(packages: Sequence[ServicePackage], admissions: Sequence[Adm
     return tuple(sorted(shares, key=lambda item: (-item.tools, -item.services, item.domain)))
 
 
-def draw_charts(tasks: Sequence[Task]) -> tuple[Chart, ...]:
+def draw_charts(tasks: Sequence[Task], packages: Sequence[ServicePackage] = ()) -> tuple[Chart, ...]:
     """How varied the tasks are."""
     if not tasks:
         return ()
@@ -115,6 +115,8 @@ def draw_charts(tasks: Sequence[Task]) -> tuple[Chart, ...]:
     cores = Counter(frozenset(task.core) for task in tasks)
     shapes = Counter(task.shape for task in tasks)
     capabilities = Counter(name for task in tasks for name in set(task.capabilities))
+    synthesised = {package.name for package in packages if package.origin == "synthesised"}
+    mixed = sum(not synthesised.isdisjoint(task.core) for task in tasks)
     used = Counter(service for task in tasks for service in task.core)
     return (
         _columns("Walk lengths", f"Visits per task; {_mean(lengths)} on average.", lengths),
@@ -128,7 +130,8 @@ def draw_charts(tasks: Sequence[Task]) -> tuple[Chart, ...]:
         ),
         _rows(
             "Core services",
-            f"{len(cores):,} different sets of core services; how many of {len(tasks):,} tasks visit each service:",
+            f"{len(cores):,} different sets of core services; {mixed / len(tasks):.0%} of the tasks have a synthesised "
+            f"service among theirs. How many of {len(tasks):,} tasks visit each service:",
             used,
         ),
     )

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from compoworld_core import __version__
 from compoworld_core.pipeline.stage import Inputs, Shard
+from compoworld_core.pipeline.work.opening import open_catalogue
 from compoworld_core.rollouts.trajectory import TRAJECTORIES
 from compoworld_core.services.datasets import SERVICES
 from compoworld_core.specs.datasets import REJECTIONS, SPECS
 from compoworld_core.storage import DatasetType
 from compoworld_core.synthesis.datasets import VERIFICATIONS
 from compoworld_core.tasks.datasets import ATTEMPTS, TASKS
+from compoworld_core.tasks.quality import verifier_quality
 from compoworld_core.viewer.report import ReportData, render_report
 
 REPORT: Final = "report.html"
@@ -31,9 +33,11 @@ READ: Final[tuple[DatasetType[Any], ...]] = (
 
 
 class ReportConfig(BaseModel):
-    """There is nothing to configure."""
+    """What the report looks into."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    quality_tasks: int = Field(default=40, ge=0, description="Tasks whose rubrics are tried with held-out slips.")
 
 
 class Page(BaseModel):
@@ -55,6 +59,8 @@ def plan(config: ReportConfig, inputs: Inputs) -> int:
 
 def run(config: ReportConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseModel]:
     """The page."""
+    tasks = tuple(inputs[TASKS])
+    tried = tasks[: config.quality_tasks]
     data = ReportData(
         created_from={item.name: inputs[item].location.key for item in READ},
         version=__version__,
@@ -62,7 +68,8 @@ def run(config: ReportConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseMode
         rejections=inputs[REJECTIONS],
         packages=inputs[SERVICES],
         admissions=inputs[VERIFICATIONS],
-        tasks=inputs[TASKS],
+        tasks=tasks,
+        quality=verifier_quality(tried, open_catalogue(inputs[SERVICES])) if tried else None,
         attempts=inputs[ATTEMPTS],
         trajectories=inputs[TRAJECTORIES],
     )
