@@ -98,6 +98,7 @@ def fill(
     target: str | None = None,
     found_by: Known | None = None,
     settled: Mapping[str, Known] | None = None,
+    fewest_facts: int = 0,
 ) -> Filling | None:
     """Arguments for a write; None where a required one is not to be had.
 
@@ -106,6 +107,7 @@ def fill(
         target: The row that is changed; its own values are no news to it.
         found_by: The value that led to it.
         settled: Values of arguments that are decided; the instruction tells them like any other.
+        fewest_facts: How many values a text has to state, whether or not others state them, too.
     """
     filling = Filling(dict(arguments))
     properties = parameters_of(plan, service, writing)
@@ -138,7 +140,7 @@ def fill(
             _fill_title(plan, name, filling, source)
             optional_left -= not is_required
         elif name in writing.copies and is_plain_text(part) and semantic_of(part) in (None, "text"):
-            _fill_text(plan, name, filling, source, is_required=is_required)
+            _fill_text(plan, name, filling, source, fewest_facts, is_required=is_required)
         elif is_required and not _fill_literal(plan, name, part, filling, fresh):
             return None
     return filling
@@ -234,10 +236,12 @@ def _fill_title(plan: Plan, name: str, filling: Filling, source: _Source) -> Non
     filling.told.append((name, f'"{heading}: " followed by {known.phrase}'))
 
 
-def _fill_text(plan: Plan, name: str, filling: Filling, source: _Source, *, is_required: bool) -> None:
-    """Compose a text from values that nothing else uses yet."""
-    waiting = [known for known in source.usable(filling.used) if not plan.uses[known.name] and _is_worth_stating(known)]
-    chosen = plan.rng.sample(waiting, min(plan.rng.randint(1, _MOST_IN_TEXT), len(waiting)))
+def _fill_text(plan: Plan, name: str, filling: Filling, source: _Source, fewest: int, *, is_required: bool) -> None:
+    """Compose a text from values that nothing else uses yet, and others only if it takes them."""
+    worth = [known for known in source.usable(filling.used) if is_worth_stating(known)]
+    waiting = [known for known in worth if not plan.uses[known.name]]
+    chosen = plan.rng.sample(waiting, min(plan.rng.randint(max(1, fewest), _MOST_IN_TEXT), len(waiting)))
+    chosen += [known for known in worth if known not in waiting][: max(0, fewest - len(chosen))]
     chosen.sort(key=lambda known: [known.of for known in plan.known].index(known.of))
     called = label(name)
     if not chosen and not is_required:
@@ -258,7 +262,7 @@ def _fill_text(plan: Plan, name: str, filling: Filling, source: _Source, *, is_r
     filling.composed.append(f"{text} {phrases(chosen)}")
 
 
-def _is_worth_stating(known: Known) -> bool:
+def is_worth_stating(known: Known) -> bool:
     """Whether a text that has the value has it because somebody looked it up."""
     return is_distinctive(known.value) and str(known.value).casefold() not in known.phrase.casefold()
 

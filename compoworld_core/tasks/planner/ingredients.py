@@ -11,10 +11,16 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from compoworld_core.tasks.planner.decide import Decide, Settle
+from compoworld_core.tasks.planner.derive import Combine, Derive
+from compoworld_core.tasks.planner.fan_out import FanOut, Total
+from compoworld_core.tasks.planner.guard import Guard
+from compoworld_core.tasks.planner.hand_off import HandOff
+from compoworld_core.tasks.planner.latest import Latest
 from compoworld_core.tasks.planner.lookup import Anchor, Lookup
 from compoworld_core.tasks.planner.plan import Plan
 from compoworld_core.tasks.planner.policy import Policy
 from compoworld_core.tasks.planner.reread import Reread
+from compoworld_core.tasks.planner.spare import Spare
 from compoworld_core.tasks.planner.writes import Change, Create
 
 
@@ -37,9 +43,21 @@ class Ingredient(Protocol):
 
 
 ANCHOR, LOOKUP, CREATE, CHANGE, SETTLE = Anchor(), Lookup(), Create(), Change(), Settle()
-SPECIAL: tuple[Ingredient, ...] = (Decide(), Policy(), Reread())
+SPECIAL: tuple[Ingredient, ...] = (
+    Combine(),
+    Decide(),
+    Derive(),
+    FanOut(),
+    Guard(),
+    HandOff(),
+    Latest(),
+    Policy(),
+    Reread(),
+    Spare(),
+    Total(),
+)
 """What makes tasks hard; each at most once in a plan."""
-_BRIEF = "PR"
+_BRIEF = "HKMPRSTV"
 """Letters of those that fit into the shortest plans."""
 _SHORT = 4
 _FEWEST_WRITES = 2

@@ -129,6 +129,8 @@ def read_row(
         return None
     step, _ = made
     entity = plan.noun_for(service, reading.table, row["id"])
+    items = {"from": {"$ref": f"{step.id}.{reading.path}"}, "where": {name: key.binding}}
+    shown = learn(plan, service, reading, items if reading.many else None, row, step.id, entity, twin)
     found = Found(
         service=service,
         table=reading.table,
@@ -137,7 +139,7 @@ def read_row(
         tool=reading.tool,
         arguments=arguments,
         noun=entity,
-        known=tuple(_learn(plan, service, reading, name, key, row, step.id, entity, twin)),
+        known=tuple(item for item in shown if item.field != name),
         by=(name, key.value),
     )
     try:
@@ -153,23 +155,30 @@ def read_row(
     return found
 
 
-def _learn(
+def learn(
     plan: Plan,
     service: str,
     reading: Reading,
-    name: str,
-    key: Key,
+    selection: Mapping[str, Any] | None,
     row: Row,
     step: str,
     entity: str,
-    twin: Row | None,
+    twin: Row | None = None,
 ) -> Iterator[Known]:
+    """What a step shows of a row.
+
+    Args:
+        selection: How a `$pick` finds the row in the step's list; None where the step answers with the row alone.
+        entity: How the instruction calls the row.
+        twin: A row that is easily taken for it.
+    """
     schema = plan.schema(service, reading.table)
     others = [item for item in plan.rows(service, reading.table) if item["id"] != row["id"]]
-    mentioned = {str(item.value) for item in plan.known} | {str(key.value)}
+    where = (selection or {}).get("where", {})
+    mentioned = {str(item.value) for item in plan.known} | {str(row.get(name)) for name in where}
     for field, part in schema.row["properties"].items():
         value = row.get(field)
-        if field not in reading.shows or field == name or not _is_telling(value, part):
+        if field not in reading.shows or field in where or not _is_telling(value, part):
             continue
         word = semantic_of(part)
         if str(value) in mentioned and not (word or "").startswith("id:"):
@@ -180,9 +189,8 @@ def _learn(
         if twin is not None and twin.get(field) not in (None, "", value):
             decoys.append(twin[field])
         decoy = next((item for item in reversed(decoys) if is_distinctive(item)), decoys[-1])
-        if reading.many:
-            pick = {"from": {"$ref": f"{step}.{reading.path}"}, "where": {name: key.binding}, "take": field}
-            binding: dict[str, Any] = {"$pick": pick}
+        if selection is not None:
+            binding: dict[str, Any] = {"$pick": {**selection, "take": field}}
         else:
             binding = {"$ref": f"{step}.{reading.path}.{field}"}
         yield Known(
@@ -222,7 +230,7 @@ class Anchor:
             return []
         found = [
             (reading, name, key)
-            for reading, name, part in _ways(plan, service)
+            for reading, name, part in ways(plan, service)
             if semantic_of(part) in ANCHORS and not is_choice(part)
             for key in self._keys(plan, service, reading, name)
         ]
@@ -277,7 +285,7 @@ class Lookup:
         usable = plan.usable()
         found = [
             (reading, name, key)
-            for reading, name, part in _ways(plan, service)
+            for reading, name, part in ways(plan, service)
             for key in keys_for(plan, service, name, part, usable)
         ]
         plan.rng.shuffle(found)
@@ -297,7 +305,7 @@ class Lookup:
         return True
 
 
-def _ways(plan: Plan, service: str) -> Iterator[tuple[Reading, str, Mapping[str, Any]]]:
+def ways(plan: Plan, service: str) -> Iterator[tuple[Reading, str, Mapping[str, Any]]]:
     """(reading, field to find a row by, the field's schema) of every reading that can single out a row."""
     for reading in plan.affordances[service].readings:
         if len(reading.by) > 1 or (not reading.many and not reading.by):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from compoworld_core.errors import ToolError
+from compoworld_core.services.conditions import equal
 from compoworld_core.services.drawing import Drawing
 from compoworld_core.services.record import Row
 from compoworld_core.services.schema import TableSchema
@@ -28,6 +29,10 @@ from compoworld_core.worlds.world import World
 
 PLANTED_IDS = (5000, 9999)
 """Numbers of planted rows' ids, out of reach of the tables' own counters."""
+
+
+MOST_REACTIONS = 2
+"""Moves of the world in one task."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +151,7 @@ _ORDINALS = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth",
 
 _COPIED = (
     *("steps", "known", "found", "written", "guarded", "plants", "reactions", "clauses", "capabilities", "visits"),
-    *("values", "uses", "stale", "changed", "arguments", "decided", "temptations"),
+    *("values", "uses", "stale", "changed", "arguments", "decided", "temptations", "told"),
 )
 
 
@@ -161,6 +166,7 @@ class Plan:
         ahead: Services of the visits that are still to come.
         decided: Decisions of rules about later writes.
         temptations: Calls that a careless agent would make.
+        told: Values that the final answer has to state.
         changed: (service, table, row, kind) of every row that the plan's own steps changed.
     """
 
@@ -181,6 +187,7 @@ class Plan:
     ahead: tuple[str, ...] = ()
     decided: list[Decision] = field(default_factory=list)
     temptations: list[Temptation] = field(default_factory=list)
+    told: list[Known] = field(default_factory=list)
     values: dict[str, Any] = field(default_factory=dict)
     uses: Counter[str] = field(default_factory=Counter)
     stale: set[str] = field(default_factory=set)
@@ -258,7 +265,9 @@ class Plan:
     # Changing it
 
     def plant(self, service: str, table: str, values: Row, facts: Mapping[str, str] | None = None) -> Row | None:
-        """Add a row that is there from the start; None where the table refuses it."""
+        """Add a row that is there from the start; None where the table refuses it, or it could be taken for another."""
+        if self.is_confusing(service, table, values):
+            return None
         prefix = self.schema(service, table).id_prefix
         taken = {row["id"] for row in self.rows(service, table)}
         key = next(
@@ -275,6 +284,25 @@ class Plan:
         if facts:
             self.answers.plant(service, key, facts)
         return change.after_row
+
+    def is_confusing(self, service: str, table: str, row: Row, key: str = "") -> bool:
+        """Whether a row could be taken for one that was looked up before.
+
+        Args:
+            key: The row's id, if it has one.
+        """
+        return any(
+            (service, table) == (found.service, found.table)
+            and key != (found.row or None)
+            and equal(row.get(found.by[0]), found.by[1])
+            for found in self.found
+            if found.by[0]
+        )
+
+    def may_react(self, row: str) -> bool:
+        """Whether the world may move once more, at this row."""
+        moved = {getattr(operation, "key", "") for reaction in self.reactions for operation in reaction.apply}
+        return len(self.reactions) < MOST_REACTIONS and row not in moved
 
     def call(
         self, service: str, tool: str, arguments: Mapping[str, Any], effect: str, after: Iterable[str] = ()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compoworld_core.services.conditions import equal
 from compoworld_core.services.drawing import Drawing
 from compoworld_core.services.facts import Fact, states
 from compoworld_core.tasks.affordances import Affordances
@@ -87,15 +88,16 @@ def _visit(plan: Plan, service: str, ingredients: Sequence[Ingredient]) -> Plan:
 
 def _reported(plan: Plan) -> list[Known]:
     """What the final answer states: at least one value of every row whose reading nothing else needed."""
-    reported: list[Known] = []
+    reported: list[Known] = list(plan.told)
     text = " ".join(plan.clauses)
     untold = [item for item in plan.known if not states(text, Fact(value=str(item.value)))]
     for found in plan.found:
-        if found.known and not any(plan.uses[item.name] for item in found.known):
+        if found.known and not any(plan.uses[item.name] or item in reported for item in found.known):
             fresh = [item for item in untold if item in found.known and not item.is_id and item.name not in plan.stale]
             if not fresh:
                 raise DeadEnd("a reading serves nothing")
             reported.append(_telling(plan, fresh))
+    reported += [item for item in plan.unused() if item.is_derived and item not in reported]
     if len(reported) > _MOST_FACTS:
         raise DeadEnd("too much to report")
     new_ids = [item for item in plan.known if item.is_new and not plan.uses[item.name]]
@@ -104,6 +106,9 @@ def _reported(plan: Plan) -> list[Known]:
     reported += plan.rng.sample(new_ids, min(1, len(new_ids), room))
     room = max(0, 3 - len(reported))
     reported += [_telling(plan, others)] if others and room else []
+    if not any(_is_confusable(plan, item) for item in reported):
+        telling = [item for item in untold if item.name not in plan.stale and _is_confusable(plan, item)]
+        reported += [_telling(plan, telling)] if telling else []
     if not reported:
         raise DeadEnd("nothing to report")
     if len({item.phrase for item in reported}) < len(reported):
@@ -114,7 +119,19 @@ def _reported(plan: Plan) -> list[Known]:
 def _telling(plan: Plan, values: Sequence[Known]) -> Known:
     """One of the values, preferably one whose wrong reading would show."""
     sure = [item for item in values if decoy_of(plan, item) is not None]
-    return plan.rng.choice(sure or list(values))
+    alone = [item for item in sure or values if _is_alone(plan, item)]
+    return plan.rng.choice(alone or sure or list(values))
+
+
+def _is_confusable(plan: Plan, known: Known) -> bool:
+    """Whether rows show something else that an answer must not state, so that listing everything is no answer."""
+    return not known.is_derived and bool(known.field) and decoy_of(plan, known) is not None
+
+
+def _is_alone(plan: Plan, known: Known) -> bool:
+    """Whether no other row has the same value, so that reading another row would show."""
+    rows = plan.rows(known.service, known.table)
+    return sum(equal(row.get(known.field), known.value) for row in rows) <= 1
 
 
 def _used_values(plan: Plan, reported: Sequence[Known]) -> dict[str, Any]:

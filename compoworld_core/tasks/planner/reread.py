@@ -49,7 +49,7 @@ class Reread:
             return False
         value = _moved(plan, known)
         when = trigger(plan, written)
-        if value is None or when is None or plan.reactions:
+        if value is None or when is None or not plan.may_react(known.row):
             return False
         update = Update(service=service, table=known.table, key=known.row, values={known.field: value})
         try:
@@ -63,7 +63,7 @@ class Reread:
         if made is None:
             return False
         step = made[0].id
-        binding = _moved_to(plan.values[known.name], known.step, step)
+        binding = moved_to(plan.values[known.name], known.step, step)
         fresh = replace(
             known,
             name=plan.name(f"{found.noun} again", known.field, binding),
@@ -145,10 +145,10 @@ def _moved(plan: Plan, known: Known) -> Any:
     return None
 
 
-def _moved_to(binding: Any, old: str, new: str) -> Any:
+def moved_to(binding: Any, old: str, new: str) -> Any:
     """The same binding on another step's answer."""
     if isinstance(binding, dict):
         if isinstance(binding.get("$ref"), str) and binding["$ref"].split(".")[0] == old:
             return {"$ref": ".".join([new, *binding["$ref"].split(".")[1:]])}
-        return {key: _moved_to(item, old, new) for key, item in binding.items()}
-    return [_moved_to(item, old, new) for item in binding] if isinstance(binding, list) else binding
+        return {key: moved_to(item, old, new) for key, item in binding.items()}
+    return [moved_to(item, old, new) for item in binding] if isinstance(binding, list) else binding

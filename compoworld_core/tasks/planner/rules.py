@@ -31,6 +31,8 @@ TOPICS = (
     "Sign-off",
 )
 MOST_CASES = 3
+_ROOM = 8
+"""Rows that a plan may still add to a list of texts."""
 _WRITTEN_DOWN_IN = ("documents", "knowledge", "communication")
 """Domains whose texts people keep rules in, the usual ones first."""
 
@@ -101,6 +103,8 @@ def consult(
         trait: The value that decides; without it, the rules say the same for everybody, under the only name.
         tell: The text that gives what is in a mapping.
     """
+    if len(plan.rows(service, shelf.table)) + _ROOM > _page(shelf.find):
+        return None  # what is planted later may push the text off the page
     taken = {row.get(shelf.title) for row in plan.rows(service, shelf.table)}
     free = [topic for topic in TOPICS if not any(f"{topic} rules" in str(title) for title in taken)]
     if not free:
@@ -145,6 +149,11 @@ def shelves(plan: Plan, service: str) -> list[Shelf]:
         elif listing and by_id:
             found.append(Shelf(table, title, body, listing[0], by_id[0]))
     return found
+
+
+def _page(reading: Reading) -> int:
+    sizes = [value for value in reading.fixed.values() if isinstance(value, int)]
+    return min(sizes, default=1_000_000)
 
 
 def _title_and_body(schema: TableSchema) -> tuple[str | None, str | None]:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compoworld_core.services.conditions import equal
 from compoworld_core.services.state import RowChange
 from compoworld_core.tasks.affordances import Reading, Writing
 from compoworld_core.tasks.planner.filling import Filling, fill, with_choice
@@ -36,7 +35,10 @@ def commit_write(
         if change.table.name == writing.table
         and (change.before is None if writing.change == "created" else change.key == target)
     ]
-    if len(main) != 1 or _undoes(plan, service, changes, main[0].key) or _is_confusing(plan, service, changes):
+    if len(main) != 1 or _undoes(plan, service, changes, main[0].key):
+        return None
+    others = [item for item in changes if not (is_one_of and item.key == target)]
+    if any(plan.is_confusing(service, item.table.name, item.after_row or {}, item.key) for item in others):
         return None
     kind = "new" if writing.change == "created" else ""
     entity = noun(plan.schema(service, writing.table).entity)
@@ -67,18 +69,6 @@ def commit_write(
     if writing.id_path is not None and writing.change == "created" and not is_one_of:
         _learn_id(plan, service, writing, step.id, main[0].key, called)
     return written
-
-
-def _is_confusing(plan: Plan, service: str, changes: Iterable[RowChange]) -> bool:
-    """Whether a new or changed row could now be taken for one that was looked up before."""
-    return any(
-        (service, change.table.name) == (found.service, found.table)
-        and change.key != found.row
-        and equal((change.after_row or {}).get(found.by[0]), found.by[1])
-        for found in plan.found
-        if found.by[0]
-        for change in changes
-    )
 
 
 def _overwritten(plan: Plan, written: Written) -> list[Known]:
@@ -171,16 +161,20 @@ def creations(plan: Plan, service: str) -> list[Writing]:
     ]
 
 
-def create_row(plan: Plan, service: str, writing: Writing, settled: Mapping[str, Known] = _NOTHING) -> Written | None:
+def create_row(
+    plan: Plan, service: str, writing: Writing, settled: Mapping[str, Known] = _NOTHING, fewest_facts: int = 0
+) -> Written | None:
     """Create a row, after looking up those that it must refer to, and ask for it in the instruction.
 
     Args:
         settled: Values of arguments that are decided.
+        fewest_facts: How many values a text of it has to state.
     """
     links = _resolve_links(plan, service, writing)
     if links is None:
         return None
-    filling = fill(plan, service, writing, {name: known.binding for name, known in links.items()}, settled=settled)
+    bindings = {name: known.binding for name, known in links.items()}
+    filling = fill(plan, service, writing, bindings, settled=settled, fewest_facts=fewest_facts)
     if filling is None or not any(known.service != service or not plan.uses[known.name] for known in filling.used):
         return None
     plan.uses.update(known.name for known in links.values())
