@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from compoworld_core import library
+from compoworld_core.errors import InputError
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.services.service import Service
 
@@ -44,6 +45,22 @@ def library_package(name: str) -> ServicePackage:
         spec=service.spec(),
         tables=service.state_class.declaration()[0],
     )
+
+
+def installed_service(package: ServicePackage) -> type[Service[Any]]:
+    """The class behind a stored package of the library.
+
+    Raises:
+        InputError: The installed library has other code under that name, or none.
+    """
+    name = package.name
+    installed = library_package(name).digest if name in library_services() else "none of that name"
+    if installed != package.digest:
+        raise InputError(
+            f"service {name!r} was stored as library package {package.digest[:12]}, but the installed library has "
+            f"{installed[:12]}; run the stages again from synthesize, or install the version that stored it"
+        )
+    return library_services()[name]
 
 
 def _code(module: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from compoworld_core.library.registry import library_services
+from compoworld_core.library.registry import installed_service
 from compoworld_core.pipeline.stage import Input
 from compoworld_core.services.hosted import HostPool
 from compoworld_core.services.package import ServicePackage
@@ -31,5 +31,7 @@ def open_catalogue(services: Input[ServicePackage]) -> Catalogue:
     key = services.commit.digest
     if key not in _catalogues:
         _catalogues.clear()
-        _catalogues[key] = Catalogue(services, library_services(), host_pool().backend)
+        packages = tuple(services)
+        library = {item.name: installed_service(item) for item in packages if item.origin == "library"}
+        _catalogues[key] = Catalogue(packages, library, host_pool().backend)
     return _catalogues[key]

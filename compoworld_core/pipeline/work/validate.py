@@ -9,7 +9,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from compoworld_core.errors import CompoWorldError, ServiceBug
-from compoworld_core.library.registry import library_services
+from compoworld_core.library.registry import installed_service
 from compoworld_core.pipeline.stage import Inputs, Shard, shards_for
 from compoworld_core.pipeline.work.opening import host_pool
 from compoworld_core.services.backend import InProcessBackend
@@ -47,8 +47,8 @@ def run(config: ValidateConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseMo
 
 def validate(package: ServicePackage, seed: int, candidates: Mapping[str, str]) -> tuple[Admission, ...]:
     """The admissions of one package; where checking it breaks, all its tools are quarantined for that."""
-    library = library_services()
-    backend = InProcessBackend(library[package.name]) if package.origin == "library" else host_pool().backend(package)
+    trusted = package.origin == "library"
+    backend = InProcessBackend(installed_service(package)) if trusted else host_pool().backend(package)
     try:
         return admit(package, backend, seed=seed, candidates=candidates)
     except ServiceBug as error:
