@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from compoworld_core.errors import InputError
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.tasks.affordances import Affordances, explore
-from compoworld_core.tasks.dependencies import dependency_graph, step_weights
+from compoworld_core.tasks.dependencies import dependency_graph, exchange_of, step_weights
 from compoworld_core.tasks.gates import Candidate, run_gates
 from compoworld_core.tasks.planner.criteria import undisturbed
 from compoworld_core.tasks.planner.planner import DeadEnd, Planned, plan_task
@@ -29,6 +29,9 @@ from compoworld_core.worlds.recipe import ServicePin, UniverseSeed, WorldRecipe
 from compoworld_core.worlds.world import open_world
 
 ACCEPTED = "accepted"
+DEAD_END = "dead_end"
+_DRAWS = 200
+_MOST_OPENINGS = 5
 
 
 class _Data(BaseModel):
@@ -131,7 +134,7 @@ class _Sampler:
         self._profile = PROFILES[settings.profile]
         self._catalogue = catalogue
         self._tools = {item.package.name: item for item in services if item.tools}
-        self._affordances: dict[str, Affordances] = {}
+        self._exchanges = {name: exchange_of(item.package, item.tools) for name, item in self._tools.items()}
         names = sorted(self._tools)
         self._held_out = [name for name in names if is_held_out(name, settings.held_out_services)]
         self._open = [name for name in names if name not in self._held_out]
@@ -148,7 +151,13 @@ class _Sampler:
         settings = self._settings
         rng = random.Random(f"task/{settings.seed}/{settings.profile}/{number}")
         split = self._split(rng)
-        core, others = self._services(rng, split)
+        services = self._services(rng, split)
+        if services is None:
+            detail = f"no {self._profile.core} services for {split} can pass values on to each other"
+            return Attempt(
+                number=number, profile=settings.profile, split=split, core=(), walk=(), outcome=DEAD_END, detail=detail
+            )
+        core, others = services
         visits = self._visits(rng, core)
         walk = tuple(name for place, name in enumerate(visits) if not place or visits[place - 1] != name)
         about = {
@@ -164,7 +173,7 @@ class _Sampler:
         try:
             planned = plan_task(open_world(bare, self._catalogue), affordances, visits, rng)
         except DeadEnd as end:
-            return Attempt(**about, outcome="dead_end", detail=end.reason)
+            return Attempt(**about, outcome=DEAD_END, detail=end.reason)
         complete = _with(recipe, plants=tuple(planned.plan.plants), reactions=tuple(planned.plan.reactions))
         try:
             world = open_world(complete, self._catalogue)
@@ -196,29 +205,49 @@ class _Sampler:
             shares.pop("eval_service", None)
         return rng.choices(list(shares), weights=list(shares.values()))[0]
 
-    def _services(self, rng: random.Random, split: Split) -> tuple[list[str], list[str]]:
-        """Core services in random order, and the distractors."""
-        profile, share = self._profile, self._settings.held_out_combinations
-        pool = self._open
-        for _ in range(200):
-            core = rng.sample(pool, profile.core)
-            if split == "eval_service":
-                core[rng.randrange(len(core))] = rng.choice(self._held_out)
-            elif is_held_out_combination(core, share) != (split == "eval_combo"):
+    def _services(self, rng: random.Random, split: Split) -> tuple[list[str], list[str]] | None:
+        """Core services and distractors; None where no core that may be used for the split was found."""
+        share = self._settings.held_out_combinations
+        for _ in range(_DRAWS):
+            core = self._linked_core(rng, self._held_out if split == "eval_service" else self._open)
+            if core is None:
                 continue
-            rng.shuffle(core)
-            break
-        rest = [name for name in pool if name not in core]
-        return core, rng.sample(rest, profile.distractors)
+            if split == "eval_service" or is_held_out_combination(core, share) == (split == "eval_combo"):
+                rest = [name for name in self._open if name not in core]
+                return core, rng.sample(rest, self._profile.distractors)
+        return None
+
+    def _linked_core(self, rng: random.Random, firsts: Sequence[str]) -> list[str] | None:
+        """A first service and others, each of which can use values of those before it.
+
+        Services that offer a plan more are drawn more often, up to a limit, so that rich ones do not take over.
+        """
+        core: list[str] = []
+        offers: frozenset[str] = frozenset()
+        while len(core) < self._profile.core:
+            pool = firsts if not core else self._open
+            fitting = [
+                name
+                for name in pool
+                if name not in core
+                and self._exchanges[name].openings
+                and (not core or self._exchanges[name].accepts(offers))
+            ]
+            if not fitting:
+                return None
+            weights = [min(self._exchanges[name].openings, _MOST_OPENINGS) ** 2 for name in fitting]
+            core.append(rng.choices(fitting, weights)[0])
+            offers |= self._exchanges[core[-1]].offers
+        return core if any(self._exchanges[name].is_start for name in core) else None
 
     def _visits(self, rng: random.Random, core: Sequence[str]) -> tuple[str, ...]:
         length = rng.randint(*self._profile.visits)
         if len(core) == 1:
             return tuple(core) * length
-        if not self._settings.weighted_walks:
-            return sample_walk(core, length, rng)
-        graph = dependency_graph(self._explored(name) for name in core)
-        return sample_walk(core, length, rng, step_weights(graph, core))
+        exchanges = [self._exchanges[name] for name in core]
+        starts = {item.name for item in exchanges if item.is_start}
+        weights = step_weights(dependency_graph(exchanges), core) if self._settings.weighted_walks else None
+        return sample_walk(core, length, rng, weights, starts)
 
     def _recipe(self, rng: random.Random, names: Sequence[str]) -> WorldRecipe:
         day = datetime(2026, 1, 5, 8, tzinfo=UTC) + timedelta(weeks=rng.randrange(44), days=rng.randrange(5))
@@ -233,12 +262,15 @@ class _Sampler:
         )
 
     def _explored(self, name: str) -> Affordances:
-        found = self._affordances.get(name)
-        if found is None:
-            item = self._tools[name]
-            found = explore(item.package, self._catalogue.backend(item.package), item.tools)
-            self._affordances[name] = found
-        return found
+        item = self._tools[name]
+        key = (item.package.digest, item.tools)
+        if key not in _explored:
+            _explored[key] = explore(item.package, self._catalogue.backend(item.package), item.tools)
+        return _explored[key]
+
+
+_explored: dict[tuple[str, tuple[str, ...]], Affordances] = {}
+"""What was found out in this process; a package never changes under its digest."""
 
 
 def _with(recipe: WorldRecipe, **fields: Any) -> WorldRecipe:

@@ -8,7 +8,7 @@ no walk is ever rejected and none is more likely than another. Weights on the st
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import TypeVar
 
@@ -22,17 +22,19 @@ def sample_walk(
     length: int,
     rng: random.Random,
     weights: Mapping[tuple[T, T], int] | None = None,
+    starts: Collection[T] | None = None,
 ) -> tuple[T, ...]:
     """Draw a walk of this length that visits every service, in proportion to the product of its steps' weights.
 
     Args:
         services: The K distinct services.
         weights: Non-negative whole weight of stepping from one service to another; 1 where absent.
+        starts: The services that a walk may start with; any where absent.
 
     Raises:
         InputError: No valid walk exists.
     """
-    walks = _Walks(services, weights or {})
+    walks = _Walks(services, weights or {}, starts)
     total = walks.total(length)
     if total == 0:
         raise InputError(f"no walk of length {length} visits {len(services)} services with neighbours that differ")
@@ -43,7 +45,8 @@ def sample_walk(
             if chosen and service == chosen[-1]:
                 continue
             step = walks.weight(chosen[-1], service) if chosen else 1
-            share = step * walks.ahead(visited | 1 << service, service, length - position - 1)
+            ahead = walks.ahead(visited | 1 << service, service, length - position - 1)
+            share = step * ahead if chosen or walks.may_start(service) else 0
             if ticket < share:
                 ticket //= step
                 chosen.append(service)
@@ -55,22 +58,28 @@ def sample_walk(
 
 def count_walks(services: int, length: int) -> int:
     """How many valid walks of a length there are over so many services."""
-    return _Walks(range(services), {}).total(length)
+    return _Walks(range(services), {}, None).total(length)
 
 
 class _Walks:
     """Weighted counts of the ways to finish a walk."""
 
-    def __init__(self, services: Sequence[T], weights: Mapping[tuple[T, T], int]) -> None:
+    def __init__(self, services: Sequence[T], weights: Mapping[tuple[T, T], int], starts: Collection[T] | None) -> None:
         self._size = len(services)
+        self._starts = [starts is None or service in starts for service in services]
         self._weights = [[weights.get((a, b), 1) for b in services] for a in services]
         self.ahead = cache(self._ahead)
 
     def weight(self, here: int, there: int) -> int:
         return self._weights[here][there]
 
+    def may_start(self, service: int) -> bool:
+        return self._starts[service]
+
     def total(self, length: int) -> int:
-        return sum(self.ahead(1 << first, first, length - 1) for first in range(self._size)) if length else 0
+        if length == 0:
+            return 0
+        return sum(self.ahead(1 << first, first, length - 1) for first in range(self._size) if self._starts[first])
 
     def _ahead(self, visited: int, here: int, steps: int) -> int:
         missing = self._size - visited.bit_count()
