@@ -75,3 +75,15 @@ def test_impossible_walks_are_refused(services: str, length: int) -> None:
 def test_weights_may_make_walks_impossible() -> None:
     with pytest.raises(InputError):
         sample_walk("ab", 2, random.Random(0), {("a", "b"): 0, ("b", "a"): 0})
+
+
+def test_a_walk_starts_only_where_it_may() -> None:
+    rng = random.Random(5)
+    walks = {sample_walk("abc", 4, rng, starts={"b"}) for _ in range(400)}
+
+    valid = {
+        walk
+        for walk in itertools.product("abc", repeat=4)
+        if walk[0] == "b" and set(walk) == set("abc") and all(x != y for x, y in itertools.pairwise(walk))
+    }
+    assert walks == valid
