@@ -83,7 +83,7 @@ def test_a_walk_starts_only_where_it_may() -> None:
 
     valid = {
         walk
-        for walk in itertools.product("abc", repeat=4)
-        if walk[0] == "b" and set(walk) == set("abc") and all(x != y for x, y in itertools.pairwise(walk))
+        for walk in product("abc", repeat=4)
+        if walk[0] == "b" and set(walk) == set("abc") and all(x != y for x, y in pairwise(walk))
     }
     assert walks == valid
