@@ -63,7 +63,7 @@ class TaskSettings(_Data):
     held_out_combinations: float = Field(default=0.15, ge=0, lt=1)
     shares: dict[Split, float] = Field(default_factory=_default_shares)
     weighted_walks: bool = False
-    attempts_per_task: int = Field(default=12, ge=1)
+    attempts_per_task: int = Field(default=24, ge=1)
 
 
 @dataclass(frozen=True)
