@@ -16,7 +16,7 @@ from compoworld_core.synthesis.bench import Bench, fault_of
 from compoworld_core.synthesis.finding import Finding, printable
 from compoworld_core.synthesis.selftest import SelfTest, load_tests, run_test
 
-MAX_TESTS: Final = 16
+MAX_TESTS: Final = 48
 """Self-tests of one tool that are run."""
 
 

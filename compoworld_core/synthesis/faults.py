@@ -170,7 +170,8 @@ class _Seeder:
         node = self._nodes[place.at]
         tree = copy.deepcopy(self._tree)
         target = list(ast.walk(tree))[place.at]
-        tree = ast.fix_missing_locations(_Swap(target, place.replacement).visit(tree))
+        _Swap(target, place.replacement).visit(tree)
+        ast.fix_missing_locations(tree)
         _import_errors(tree)
         after = "nothing" if place.replacement is None else _short(place.replacement)
         return Fault(
@@ -233,15 +234,13 @@ def _literal(annotation: ast.expr, module: _Module) -> tuple[str, ...]:
     for node in ast.walk(annotation):
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "Literal":
             return tuple(
-                item.value for item in ast.walk(node.slice) if isinstance(item, ast.Constant) and _is_text(item.value)
+                item.value
+                for item in ast.walk(node.slice)
+                if isinstance(item, ast.Constant) and isinstance(item.value, str)
             )
         if isinstance(node, ast.Name) and node.id in module.choices:
             return module.choices[node.id]
     return ()
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
 
 
 def _tops(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
@@ -350,7 +349,11 @@ def _connective(node: ast.AST, module: _Module) -> Iterator[Edit]:
         bare = ast.comprehension(whole.target, whole.iter, [], 0)
         yield "filter_dropped", node, ast.ListComp(node.elt, [bare])
         test = ast.UnaryOp(ast.Not(), whole.ifs[0])
-        yield "condition_negated", node, ast.ListComp(node.elt, [ast.comprehension(whole.target, whole.iter, [test], 0)])
+        yield (
+            "condition_negated",
+            node,
+            ast.ListComp(node.elt, [ast.comprehension(whole.target, whole.iter, [test], 0)]),
+        )
 
 
 def _guard(node: ast.AST, module: _Module) -> Iterator[Edit]:

@@ -130,10 +130,17 @@ def difference(one: Opened, other: Opened, *, seed: int = 0) -> str | None:
             return shown
     with suppress(ValueError):
         for test in load_tests(one[0].tests):
-            outcomes = [run_test(running, test) for running in pair]
+            outcomes = [run_test(_empty(opened), test) for opened in (one, other)]
             if outcomes[0].passed != outcomes[1].passed:
                 return f"{test.name}: {outcomes[1].detail}"
     return None
+
+
+def _empty(opened: Opened) -> RunningService:
+    package, backend = opened
+    universe = Universe.generate(0)
+    context = Context(package.name, 0, START, User(universe.user.name, universe.user.email))
+    return RunningService(package, backend, context, backend.new_state())
 
 
 def _worlds(one: Opened, other: Opened, seed: int) -> tuple[RunningService, RunningService] | None:

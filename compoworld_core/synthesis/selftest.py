@@ -40,10 +40,12 @@ class Expectation(_Data):
     Attributes:
         error: Code of the expected refusal; None expects success.
         equals: Values by path into the answer (`data.status`, `data.items.0.id`); a value may be a binding.
+        sizes: Lengths of the lists at paths into the answer.
     """
 
     error: ErrorCode | None = None
     equals: JsonObject = Field(default_factory=dict)
+    sizes: dict[str, int] = Field(default_factory=dict)
 
 
 class Step(_Data):
@@ -125,7 +127,7 @@ def run_test(service: RunningService, test: SelfTest) -> TestOutcome:
         answers.append(result.envelope)
         if result.bug is not None:
             return TestOutcome(test, False, f"step {number}: bug: {result.bug}")
-        problem = _mismatch(result.envelope, step.expect.error, expected)
+        problem = _mismatch(result.envelope, step.expect, expected)
         if problem:
             return TestOutcome(test, False, f"step {number}, {step.tool}: {problem}")
     return TestOutcome(test, True)
@@ -163,7 +165,8 @@ def look_up(value: Any, path: str) -> Any:
     return value
 
 
-def _mismatch(envelope: Envelope, error: ErrorCode | None, expected: JsonObject) -> str:
+def _mismatch(envelope: Envelope, expect: Expectation, expected: JsonObject) -> str:
+    error = expect.error
     code = None if envelope["success"] else envelope["error"]["code"]
     if code != error:
         message = "" if envelope["success"] else f": {envelope['error']['message']}"
@@ -175,4 +178,11 @@ def _mismatch(envelope: Envelope, error: ErrorCode | None, expected: JsonObject)
             return str(problem.args[0])
         if found != value:
             return f"{path}: expected {value!r}, found {found!r}"
+    for path, size in expect.sizes.items():
+        try:
+            found = look_up(envelope, path)
+        except LookupError as problem:
+            return str(problem.args[0])
+        if not isinstance(found, list) or len(found) != size:
+            return f"{path}: expected a list of {size}, found {str(found)[:200]}"
     return ""

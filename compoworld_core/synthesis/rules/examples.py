@@ -12,9 +12,12 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import jsonschema_rs
+
 from compoworld_core.services.drawing import Drawing
 from compoworld_core.services.universe import Universe
 from compoworld_core.specs.model import JsonObject
+from compoworld_core.synthesis.rules.expressions import is_strict
 from compoworld_core.synthesis.rules.model import EntityField, EntityModel, Filter, Operation
 from compoworld_core.synthesis.rules.reading import Parameter
 from compoworld_core.synthesis.rules.types import TypeExpr, Vocabulary
@@ -104,17 +107,84 @@ class Examples:
             key = self.id_of(field.reference)
             return [key] if field.type.kind == "list" else key
         if field.automatic:
-            return START.isoformat()
+            return self.kept(field.type, START.isoformat())
         return self.kept(field.type, self.draw(field.name, field.type.schema))
 
-    def id_of(self, entity: EntityModel) -> str:
-        """The id of the one row that tests give an entity."""
-        return "1" if entity.is_numeric else f"{entity.name}_1"
+    def id_of(self, entity: EntityModel, number: int = 1) -> str:
+        """The id of a row that tests give an entity."""
+        return str(number) if entity.is_numeric else f"{entity.name}_{number}"
+
+    def another(
+        self, entity: EntityModel, row: JsonObject, number: int = 2, changed: JsonObject | None = None
+    ) -> GivenRow:
+        """A row like another one, with an id and keys of its own.
+
+        Args:
+            changed: Values that it has instead.
+        """
+        other = {**row, "id": self.id_of(entity, number)}
+        for name in entity.natural:
+            if name in entity.fields and row.get(name) is not None:
+                other[name] = self._numbered(entity, name, row[name], number)
+        return GivenRow(table=entity.table, row={**other, **(changed or {})})
+
+    def _numbered(self, entity: EntityModel, name: str, value: Any, number: int) -> Any:
+        """A value that differs from those of all other numbers, where such a value is easily made."""
+        type_ = entity.fields[name].type
+        is_plain = type_.kind == "text" and isinstance(value, str) and not type_.values
+        if is_plain and entity.fields[name].reference is None and not {"maxLength", "format"} & set(type_.schema):
+            return f"p{number}.{value}" if type_.word == "email" else f"{value}{number}"
+        if type_.kind == "integer" and _is_legal(type_.schema, value + number):
+            return value + number
+        return self.unlike(entity, name, value)
+
+    def unlike(self, entity: EntityModel, name: str, value: Any) -> Any:
+        """Another value of a field that refers to nothing."""
+        field = entity.fields[name]
+        states = entity.states if name == entity.status else []
+        for other in states or field.type.values:
+            if other != value:
+                return other
+        if field.type.values or field.reference is not None:
+            raise NoExample(name)
+        if field.type.kind == "boolean":
+            return not value
+        for _ in range(12):
+            other = self.kept(field.type, self.draw(name, field.type.schema))
+            if other != value and not (isinstance(value, list) and set(map(str, value)) & set(map(str, other))):
+                return other
+        raise NoExample(name)
+
+    def edge(self, operation: Operation, item: Filter, value: Any) -> tuple[Any, Any]:
+        """A bound that a row's value just keeps, and a value that just doesn't."""
+        type_, field = operation.types[item.parameter.name], operation.entity.fields[item.field]
+        beyond = -1 if item.test == "at_least" else 1
+        outside = _stepped(value, field.type, beyond)
+        at = outside if is_strict(item) else value
+        argument: Any
+        if field.type.kind in ("day", "moment"):
+            argument = at if type_.kind == field.type.kind else at[:10]
+            if type_.kind == "moment" and field.type.kind == "day":
+                argument = f"{at}T09:00:00+00:00"
+        else:
+            number = Decimal(str(at))
+            argument = int(number) if number == int(number) else float(number)
+            if type_.kind == "integer" and isinstance(argument, float):
+                raise NoExample(item.parameter.name)
+        if not _is_legal(item.parameter.schema, argument):
+            raise NoExample(item.parameter.name)
+        if field.type.kind not in ("day", "moment") and not _is_legal(
+            field.type.schema, float(outside) if field.type.kind == "decimal" else outside
+        ):
+            raise NoExample(item.parameter.name)
+        return argument, outside
 
     def kept(self, type_: TypeExpr, value: Any) -> Any:
         """An argument as the row's JSON view shows it."""
         if value is None:
             return None
+        if type_.kind == "moment":
+            return _moment(datetime.fromisoformat(value))
         if type_.kind == "decimal":
             amount = Decimal(str(value))
             return format(amount.quantize(Decimal("0.01")), "f") if type_.word == "money" else format(amount, "f")
@@ -125,16 +195,24 @@ class Examples:
             return {item.name: self.kept(item.type, value.get(item.name)) for item in fields}
         return value
 
-    def reference(self, entity: EntityModel, type_: TypeExpr, *, missing: bool = False) -> Any:
+    def reference(self, entity: EntityModel, type_: TypeExpr, *, missing: bool = False, number: int = 1) -> Any:
         """The id of an entity's row as an argument, or one that no row has."""
         is_number = (type_.item or type_).kind == "integer"
-        key: Any = (
-            (MISSING_NUMBER if missing else 1) if is_number else (f"{entity.name}_0" if missing else self.id_of(entity))
-        )
+        key: Any = self.id_of(entity, number)
+        if missing:
+            key = MISSING_NUMBER if is_number else f"{entity.name}_0"
+        elif is_number:
+            key = number
         return [key] if type_.kind == "list" else key
 
     def filter_argument(self, operation: Operation, item: Filter, row: JsonObject) -> Any:
         """An argument that the row passes."""
+        value = self._filter_argument(operation, item, row)
+        if not _is_legal(item.parameter.schema, value):
+            raise NoExample(item.parameter.name)
+        return value
+
+    def _filter_argument(self, operation: Operation, item: Filter, row: JsonObject) -> Any:
         parameter = item.parameter
         type_ = operation.types[parameter.name]
         if "pattern=" in type_.taken:
@@ -169,6 +247,35 @@ class Examples:
         if type_.kind != field.type.kind or type_.kind in ("json", "part"):
             raise NoExample(parameter.name)
         return value
+
+
+def _moment(moment: datetime) -> str:
+    """A time as rows show it."""
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def _stepped(value: Any, kept: TypeExpr, step: int) -> Any:
+    """The value a day or a unit before or after one."""
+    if kept.kind in ("day", "moment"):
+        moment = datetime.fromisoformat(value) + timedelta(days=step)
+        return moment.date().isoformat() if kept.kind == "day" else _moment(moment)
+    if kept.kind == "decimal":
+        number = Decimal(str(value)) + step
+        return format(number.quantize(Decimal("0.01")), "f") if kept.word == "money" else format(number, "f")
+    return value + step
+
+
+def _is_legal(schema: JsonObject, value: Any) -> bool:
+    try:
+        return jsonschema_rs.is_valid({key: part for key, part in schema.items() if key != "$ref"}, value)
+    except ValueError:
+        return False
+
+
+def is_free_text(type_: TypeExpr) -> bool:
+    """Whether any short text will do."""
+    bounds = {"minLength", "maxLength", "pattern", "format"}
+    return type_.is_textual and type_.word in (None, "text", "title", "tag") and not bounds & set(type_.schema)
 
 
 def _bound(value: Any, taken: TypeExpr, kept: TypeExpr, direction: int) -> Any:

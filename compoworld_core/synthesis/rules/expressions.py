@@ -51,6 +51,11 @@ def alternatives(operation: Operation, item: Filter, row: str) -> list[str]:
     return [*free, _test(operation, item, field, f"{row}.{item.field}")]
 
 
+def is_strict(item: Filter) -> bool:
+    """Whether a bound leaves out the rows that lie on it."""
+    return bool({item.parameter.words[0], item.parameter.words[-1]} & {"after", "before", "above", "below"})
+
+
 def _test(operation: Operation, item: Filter, field: EntityField, kept: str) -> str:
     name = item.parameter.name
     type_ = operation.types[name]
@@ -71,8 +76,7 @@ def _test(operation: Operation, item: Filter, field: EntityField, kept: str) -> 
     if item.test == "equal":
         test = f"{test_kept} == {test_value}"
         return test if test_kept == kept or not field.is_optional else f"({kept} is not None and {test})"
-    is_strict = bool({item.parameter.words[0], item.parameter.words[-1]} & {"after", "before", "above", "below"})
-    sign = (">" if item.test == "at_least" else "<") + ("" if is_strict else "=")
+    sign = (">" if item.test == "at_least" else "<") + ("" if is_strict(item) else "=")
     if {field.type.kind, type_.kind} == {"number", "decimal"}:
         test_kept, test_value = (
             (f"float({test_kept})", test_value) if field.type.kind == "decimal" else (test_kept, f"float({value})")
