@@ -79,7 +79,10 @@ class Decide:
             outdated[value],
             semantic=f"choice:{question.writing.table}.{field}",
         )
-        plan.decided.append(Decision(question.service, question.writing.tool, question.parameter, known))
+        decision = Decision(question.service, question.writing.tool, question.parameter, known)
+        if not Settle().apply(plan.branch(), question.service, (decision, question.writing)):
+            return False  # it would hardly work when the walk gets there
+        plan.decided.append(decision)
         place = plan.place(service)
         plan.clauses.append(
             plan.rng.choice(

@@ -10,7 +10,7 @@ from compoworld_core.services.conditions import equal
 from compoworld_core.tasks.affordances import Writing
 from compoworld_core.tasks.planner.derive import free_name
 from compoworld_core.tasks.planner.filling import Filling, fill, with_choice
-from compoworld_core.tasks.planner.groups import groups
+from compoworld_core.tasks.planner.groups import divided_groups
 from compoworld_core.tasks.planner.matching import is_distinctive
 from compoworld_core.tasks.planner.narrowing import Narrowed, narrow, near_miss, picks_of, subject_of
 from compoworld_core.tasks.planner.plan import Known, Plan, Written
@@ -31,7 +31,7 @@ class FanOut:
     def attempts(self, plan: Plan, service: str) -> list[Any]:
         """(group, writing) combinations, in random order."""
         found = []
-        for group in groups(plan, service):
+        for group in divided_groups(plan, service):
             entity = plan.schema(service, group.table).entity
             for writing in changes(plan, service):
                 if writing.table == group.table:
@@ -123,7 +123,7 @@ class Total:
         """(group, field) combinations, in random order."""
         found = [
             (group, field)
-            for group in groups(plan, service)
+            for group in divided_groups(plan, service)
             for field, word in plan.schema(service, group.table).semantics.items()
             if word == "money" and field in group.reading.shows
         ]

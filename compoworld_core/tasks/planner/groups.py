@@ -53,12 +53,11 @@ class Group:
         keys = {row["id"] for row in self.rows(plan)}
         touched = {item[2] for item in plan.changed if item[:2] == (self.service, self.table)}
         touched |= {item.row for item in plan.found if item.service == self.service}
-        return len(keys) <= _MOST_ROWS and not keys & touched
+        is_plausible = plan.is_plausible(self.service, self.table, self.field, self.key.value)
+        return len(keys) <= _MOST_ROWS and not keys & touched and is_plausible
 
     def add(self, plan: Plan, **values: Any) -> Row | None:
         """Plant a row of the group."""
-        if not plan.is_plausible(self.service, self.table, self.field, self.key.value):
-            return None
         return plan.clone_row(self.service, self.table, {self.field: self.key.value, **values})
 
     def read(self, plan: Plan, noun: str = "") -> tuple[Found, dict[str, Any]] | None:
@@ -76,18 +75,23 @@ class Group:
         return found, {"from": {"$ref": f"{step}.{reading.path}"}, "where": {self.field: key.binding}}
 
 
+def divided_groups(plan: Plan, service: str) -> list[Group]:
+    """Groups whose rows are told apart by a field with few values, in random order."""
+    return [item for item in groups(plan, service) if item.choices(plan)]
+
+
 def groups(plan: Plan, service: str) -> list[Group]:
-    """Groups that something known leads to, in random order."""
+    """Groups that something known leads to and whose rows nothing else is about, in random order."""
     usable = plan.usable()
     found = [
         Group(service, reading, name, key)
         for reading, name, part in ways(plan, service)
-        if reading.many and "id" in reading.shows
+        if reading.many and "id" in reading.shows and (reading.exact or not reading.by)
         for key in keys_for(plan, service, name, part, usable)
         if key.known is not None and key.binding == key.known.binding
     ]
     plan.rng.shuffle(found)
-    return [item for item in found if not _is_one_each(plan, item)]
+    return [item for item in found if not _is_one_each(plan, item) and item.is_settled(plan)]
 
 
 def _is_one_each(plan: Plan, group: Group) -> bool:

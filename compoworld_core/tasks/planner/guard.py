@@ -11,16 +11,20 @@ from typing import Any
 
 from compoworld_core.errors import ToolError
 from compoworld_core.services.conditions import equal
+from compoworld_core.services.facts import Fact, states
 from compoworld_core.tasks.affordances import Writing
 from compoworld_core.tasks.bindings import Unresolved
 from compoworld_core.tasks.planner.filling import Filling, fill, parameters_of, with_choice
-from compoworld_core.tasks.planner.matching import is_choice
+from compoworld_core.tasks.planner.lookup import Lookup
+from compoworld_core.tasks.planner.matching import is_choice, is_distinctive
 from compoworld_core.tasks.planner.plan import Found, Known, Plan, Written
 from compoworld_core.tasks.planner.reread import may_set_off, moved_to, trigger
 from compoworld_core.tasks.planner.wording import label, spoken
-from compoworld_core.tasks.planner.writes import asking, changes, commit_write
+from compoworld_core.tasks.planner.writes import Create, asking, changes, commit_write
 from compoworld_core.tasks.task import Step, Temptation
 from compoworld_core.worlds.recipe import Reaction, Update
+
+_PREPARATIONS = 3
 
 
 @dataclass(frozen=True)
@@ -41,58 +45,95 @@ class Guard:
     letter = "G"
 
     def attempts(self, plan: Plan, service: str) -> list[Any]:
-        """(row and its state, write that sets the change off, change) combinations, in random order."""
-        found = [
-            _Case(item, state, key, written, writing)
-            for item in plan.found
-            if item.service == service and item.row and item.tool
-            for key in item.known
-            if key.field == "id"
-            for state in item.known
-            if state.field in plan.schema(service, item.table).choices and _is_open(plan, state)
-            for written in plan.written
-            if may_set_off(plan, written, item)
-            for writing in changes(plan, service)
-            if writing.table == item.table and state.field not in writing.sets
-        ]
-        plan.rng.shuffle(found)
-        return found
+        """(row and its state, write that sets the change off, change) combinations, or None: such are to be made."""
+        return [*_cases(plan, service), *[None] * _PREPARATIONS]
 
-    def apply(self, plan: Plan, service: str, attempt: _Case) -> bool:
+    def apply(self, plan: Plan, service: str, attempt: _Case | None) -> bool:
         """Plant the reaction, read again, and act on what is read."""
-        case = attempt
-        options = sorted(
-            {str(row[case.state.field]) for row in plan.rows(service, case.found.table) if row.get(case.state.field)}
-            - {str(case.state.value)}
-        )
-        when = trigger(plan, case.written)
-        if not options or when is None or case.writing.key is None:
+        if attempt is not None:
+            return _guard(plan, service, attempt)
+        if not _prepare(plan, service):
             return False
-        if not plan.may_react(case.found.row):
-            return False
-        value = plan.rng.choice(options)
-        planned = _planned(plan, service, case)
-        if planned is None:
-            return False
-        filling, asked = planned
-        update = Update(service=service, table=case.found.table, key=case.found.row, values={case.state.field: value})
-        try:
-            plan.world.apply(update)
-        except ToolError:
-            return False
-        fresh = _reread(plan, service, case, value)
-        if fresh is None:
-            return False
-        plan.reactions.append(Reaction(when=when, apply=(update,)))
-        plan.capabilities.add("guard")
-        lead = (
-            f"Once the {case.written.noun} is there, and not before, check the {case.state.what} of {case.state.of} in "
-            f"{plan.place(service)} once more."
-        )
-        other = _other_choice(plan, service, case.writing, filling)
-        if other is not None and plan.rng.random() < 0.6:
-            return _do_otherwise(plan, service, case, fresh, filling, other, asked, lead)
-        return _refrain(plan, service, case, fresh, filling, asked, lead)
+        for case in _cases(plan, service)[:_PREPARATIONS]:
+            branch = plan.branch()
+            if _guard(branch, service, case):
+                plan.adopt(branch)
+                return True
+        return False
+
+
+def _cases(plan: Plan, service: str) -> list[_Case]:
+    found = [
+        _Case(item, state, key, written, writing)
+        for item in plan.found
+        if item.service == service and item.row and item.tool
+        for key in item.known
+        if key.field == "id"
+        for state in _states(plan, item)
+        for written in plan.written
+        if may_set_off(plan, written, item)
+        for writing in changes(plan, service)
+        if writing.table == item.table and state.field not in writing.sets
+    ]
+    plan.rng.shuffle(found)
+    return found
+
+
+def _prepare(plan: Plan, service: str) -> bool:
+    """Look up a row whose state may change, if none is known, and create one that the change can follow."""
+    known = [state for item in plan.found if item.service == service for state in _states(plan, item)]
+    if not known and not _one(plan, service, Lookup()):
+        return False
+    return _one(plan, service, Create())
+
+
+def _one(plan: Plan, service: str, ingredient: Lookup | Create) -> bool:
+    for way in ingredient.attempts(plan, service)[:_PREPARATIONS]:
+        branch = plan.branch()
+        if ingredient.apply(branch, service, way):
+            plan.adopt(branch)
+            return True
+    return False
+
+
+def _states(plan: Plan, found: Found) -> list[Known]:
+    choices = plan.schema(found.service, found.table).choices
+    return [item for item in found.known if item.field in choices and _is_open(plan, item)]
+
+
+def _guard(plan: Plan, service: str, case: _Case) -> bool:
+    options = sorted(
+        {str(row[case.state.field]) for row in plan.rows(service, case.found.table) if row.get(case.state.field)}
+        - {str(case.state.value)}
+    )
+    when = trigger(plan, case.written)
+    if not options or when is None or case.writing.key is None:
+        return False
+    if not plan.may_react(case.found.row):
+        return False
+    value = plan.rng.choice(options)
+    planned = _planned(plan, service, case)
+    if planned is None:
+        return False
+    filling, asked = planned
+    update = Update(service=service, table=case.found.table, key=case.found.row, values={case.state.field: value})
+    try:
+        plan.world.apply(update)
+    except ToolError:
+        return False
+    fresh = _reread(plan, service, case, value)
+    if fresh is None:
+        return False
+    plan.reactions.append(Reaction(when=when, apply=(update,)))
+    plan.capabilities.add("guard")
+    lead = (
+        f"Once the {case.written.noun} is there, and not before, check the {case.state.what} of {case.state.of} in "
+        f"{plan.place(service)} once more."
+    )
+    other = _other_choice(plan, service, case.writing, filling)
+    if other is not None and plan.rng.random() < 0.6:
+        return _do_otherwise(plan, service, case, fresh, filling, other, asked, lead)
+    return _refrain(plan, service, case, fresh, filling, asked, lead)
 
 
 def _is_open(plan: Plan, state: Known) -> bool:
@@ -182,6 +223,10 @@ def _do_otherwise(
 
 def _refrain(plan: Plan, service: str, case: _Case, fresh: Known, filling: Filling, asked: str, lead: str) -> bool:
     """The change is not to be made at all; the state is reported instead."""
+    text = " ".join(plan.clauses)
+    for value in (case.state.value, fresh.value):
+        if not is_distinctive(value) or states(text, Fact(value=str(value))):
+            return False  # nobody could tell from an answer that it is about this
     twin = plan.world.fork()
     evaluated = plan.answers.evaluate(dict(filling.arguments))
     if not twin.call(plan.tool_name(service, case.writing.tool), evaluated).changes:
@@ -192,7 +237,7 @@ def _refrain(plan: Plan, service: str, case: _Case, fresh: Known, filling: Filli
     plan.temptations.append(Temptation(reason="unguarded", step=step, after=fresh.step))
     plan.told.append(fresh)
     plan.clauses.append(
-        f"{lead} If it still is {spoken(case.state.value)}, {asked}; if it has changed, leave {case.key.of} as it is "
-        f"and tell me what it has changed to."
+        f"{lead} If it is what it was at first, {asked}; if it has changed meanwhile, leave {case.key.of} as it is "
+        "and tell me only what it has changed to."
     )
     return True

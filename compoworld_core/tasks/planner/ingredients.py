@@ -59,16 +59,19 @@ SPECIAL: tuple[Ingredient, ...] = (
 """What makes tasks hard; each at most once in a plan."""
 _BRIEF = "HKMPRSTV"
 """Letters of those that fit into the shortest plans."""
+_RARE = "FKR"
+"""Letters of those that few services and moments allow, and that plans therefore wish for more often."""
 _SHORT = 4
 _FEWEST_WRITES = 2
-_MOST_WISHES = 4
+_WISHES = (2, 5)
 
 
 def wishes(visits: int, rng: random.Random) -> tuple[Ingredient, ...]:
     """The special ingredients that a plan of so many visits should have, if its services allow."""
     if visits < _SHORT:
         return tuple(rng.sample([item for item in SPECIAL if item.letter in _BRIEF], 1))
-    return tuple(rng.sample(SPECIAL, min(rng.randint(2, _MOST_WISHES), len(SPECIAL))))
+    tickets = [item for item in SPECIAL for _ in range(2 if item.letter in _RARE else 1)]
+    return tuple(dict.fromkeys(rng.sample(tickets, rng.randint(*_WISHES))))
 
 
 def candidates(plan: Plan, wished: Sequence[Ingredient], visits_left: int) -> list[Ingredient]:

@@ -71,17 +71,21 @@ class Latest:
         plan.capabilities.add("latest")
         word = _ORDERED[schema.semantics[field]][which == "least"]
         asked = f"the {word} {label(field, schema.semantics[field])}"
-        another = "" if called == entity else f"; below it is called the {called}"
-        plan.clauses.append(
-            plan.rng.choice(
-                (
-                    f"In {plan.place(service)}, find the {entity} {group.key.clue}; there is more than one, so take "
-                    f"the one with {asked}{another}.",
-                    f"Find the {entity} with {asked} in {plan.place(service)}, only counting those "
-                    f"{plural(group.key.clue)}{another}.",
+        place, clue = plan.place(service), group.key.clue
+        if called == entity:
+            plan.clauses.append(
+                plan.rng.choice(
+                    (
+                        f"In {place}, find the {entity} {clue}; there is more than one, so take the one with {asked}.",
+                        f"Find the {entity} with {asked} in {place}, only counting those {plural(clue)}.",
+                    )
                 )
             )
-        )
+        else:
+            plan.clauses.append(
+                f"In {place}, find another {entity}: of those {plural(clue)}, the one with {asked}; below it is called "
+                f"the {called}."
+            )
         return True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,20 +32,21 @@ class Narrowed:
 def narrow(plan: Plan, group: Group, fewest: int, most: int) -> Narrowed | None:
     """Choose which rows of a group are meant, and see to it that there are that many, and some others."""
     fields = group.choices(plan)
-    if not group.is_settled(plan) or not fields:
+    if not fields:
         return None
     field = plan.rng.choice(fields)
     values = sorted({str(item) for item in values_of(plan.rows(group.service, group.table), field)})
-    if len(values) < 2:
+    counts = Counter(row.get(field) for row in group.rows(plan))
+    fitting = [item for item in values if counts[item] <= most]
+    if len(values) < 2 or not fitting:
         return None
-    value, other = plan.rng.sample(values, 2)
+    value = max(plan.rng.sample(fitting, len(fitting)), key=lambda item: counts[item])
+    other = plan.rng.choice([item for item in values if item != value])
     wanted = plan.rng.randint(fewest, max(fewest, most - 1))
-    for _ in range(wanted):
-        if sum(row.get(field) == value for row in group.rows(plan)) >= wanted:
-            break
+    for _ in range(wanted - counts[value]):
         if group.add(plan, **{field: value}) is None:
             return None
-    if all(row.get(field) == value for row in group.rows(plan)) and group.add(plan, **{field: other}) is None:
+    if counts[value] == counts.total() and group.add(plan, **{field: other}) is None:
         return None
     rows = group.rows(plan)
     meant = tuple(row for row in rows if row.get(field) == value)

@@ -343,7 +343,10 @@ class Plan:
         schema = self.schema(service, table)
         unique = {name for group in schema.unique for name in group}
         originals = self.rows(service, table)
-        for original in self.rng.sample(originals, min(4, len(originals))):
+        chosen = self.rng.sample(originals, len(originals))
+        told = {name: value for name, value in overrides.items() if name in schema.choices}
+        chosen.sort(key=lambda row: sum(row.get(name) != value for name, value in told.items()))
+        for original in chosen[:4]:
             values = {name: value for name, value in original.items() if name != "id"}
             for name in sorted(unique - set(overrides)):
                 if values.get(name) is not None:

@@ -43,20 +43,25 @@ class DeadEnd(Exception):
 
 
 def plan_task(
-    world: World, affordances: Mapping[str, Affordances], visits: Sequence[str], rng: random.Random
+    world: World,
+    affordances: Mapping[str, Affordances],
+    visits: Sequence[str],
+    rng: random.Random,
+    wished: Sequence[Ingredient] | None = None,
 ) -> Planned:
     """Compose a plan whose steps visit the services in this order.
 
     Args:
         world: The services as they are before anything is planted.
         visits: A service per visit; neighbours are the same only where one service is all there is.
+        wished: Special ingredients to add where the services allow; drawn, if left out.
 
     Raises:
         DeadEnd: The services do not offer what a plan along these visits needs.
     """
     source = Drawing(world.universe, rng, world.recipe.start_time)
     plan = Plan(world=world.fork(), affordances=affordances, drawing=source, rng=rng)
-    wished = wishes(len(visits), rng)
+    wished = wishes(len(visits), rng) if wished is None else wished
     for place, service in enumerate(visits):
         plan.ahead = tuple(visits[place + 1 :])
         plan = _visit(plan, service, candidates(plan, wished, len(visits) - place))
@@ -91,6 +96,8 @@ def _reported(plan: Plan) -> list[Known]:
     reported: list[Known] = list(plan.told)
     text = " ".join(plan.clauses)
     untold = [item for item in plan.known if not states(text, Fact(value=str(item.value)))]
+    if any(item not in untold for item in plan.told):
+        raise DeadEnd("the instruction tells what is to be found out")
     for found in plan.found:
         if found.known and not any(plan.uses[item.name] or item in reported for item in found.known):
             fresh = [item for item in untold if item in found.known and not item.is_id and item.name not in plan.stale]

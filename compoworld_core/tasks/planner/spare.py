@@ -8,7 +8,7 @@ from typing import Any
 from compoworld_core.services.conditions import equal
 from compoworld_core.tasks.affordances import Writing
 from compoworld_core.tasks.planner.filling import fill, with_choice
-from compoworld_core.tasks.planner.groups import Group, groups
+from compoworld_core.tasks.planner.groups import Group, divided_groups
 from compoworld_core.tasks.planner.lookup import learn
 from compoworld_core.tasks.planner.narrowing import narrow, near_miss
 from compoworld_core.tasks.planner.plan import Guarded, Plan
@@ -27,7 +27,7 @@ class Spare:
         """(group, writing) combinations, in random order."""
         found = [
             (group, writing)
-            for group in groups(plan, service)
+            for group in divided_groups(plan, service)
             for writing in changes(plan, service)
             if writing.table == group.table
         ]
@@ -76,17 +76,22 @@ class Spare:
         step = Step(id="lookalike", service=service, tool=writing.tool, arguments=near, effect="write")
         plan.temptations.append(Temptation(reason="lookalike", step=step, after=written.step, replaces=written.step))
         plan.capabilities.add("untouched")
-        another = "" if called == entity else f"; below it is called the {called}"
-        field = label(narrowed.field)
-        plan.clauses.append(
-            plan.rng.choice(
+        field, value, place = label(narrowed.field), spoken(narrowed.value), plan.place(service)
+        clue = group.key.clue
+        if called == entity:
+            lead = plan.rng.choice(
                 (
-                    f"More than one {entity} in {plan.place(service)} fits this: {group.key.clue}. Only the one whose "
-                    f"{field} is {spoken(narrowed.value)} is meant{another}; nothing about the rest may change. "
-                    f"{asked}.",
-                    f"Find the {entity} in {plan.place(service)} {group.key.clue} and whose {field} is "
-                    f"{spoken(narrowed.value)}{another}. {asked}, and leave any with another {field} exactly as it is.",
+                    f"More than one {entity} in {place} fits this: {clue}. Only that whose {field} is {value} is meant",
+                    f"Find the {entity} in {place} {clue} and whose {field} is {value}",
                 )
             )
+        else:
+            lead = (
+                f"In {place}, find another {entity}, the one {clue} and whose {field} is {value}; below it is called "
+            )
+            lead += f"the {called}"
+        rest = plan.rng.choice(
+            (f", and leave any with another {field} exactly as it is", "; nothing about the others may change")
         )
+        plan.clauses.append(f"{lead}. {asked}{rest}.")
         return True
