@@ -6,7 +6,7 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Annotated, Final, Literal
 
-from compoworld_core.library.commerce.order_desk import OrderDesk, changes, given
+from compoworld_core.library.commerce.order_desk import OrderDesk
 from compoworld_core.library.commerce.order_rows import (
     Amount,
     BillingId,
@@ -25,6 +25,7 @@ from compoworld_core.library.commerce.order_rows import (
     Units,
 )
 from compoworld_core.library.commerce.order_stock import next_number, order_line, release, sums
+from compoworld_core.library.filters import changes, given
 from compoworld_core.services.sdk import (
     AlreadyExists,
     City,

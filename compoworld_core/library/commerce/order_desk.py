@@ -17,29 +17,11 @@ from compoworld_core.library.commerce.order_rows import (
     StockLevelOverview,
 )
 from compoworld_core.library.commerce.order_stock import ZERO, product_of
-from compoworld_core.services.sdk import FailedPrecondition, InvalidArguments, Service, Table
+from compoworld_core.library.filters import given
+from compoworld_core.services.sdk import FailedPrecondition, Service, Table
 
 UNDER_WAY: Final[tuple[OrderStatus, ...]] = ("placed", "backordered", "allocated", "shipped")
 """Statuses of orders that count against a customer's credit limit."""
-
-
-def given(**filters: Any) -> dict[str, Any]:
-    """The filters that the caller set; addresses are compared in lower case, as they are stored."""
-    return {
-        name: value.lower() if name.endswith("email") else value for name, value in filters.items() if value is not None
-    }
-
-
-def changes(**fields: Any) -> dict[str, Any]:
-    """The fields that the caller wants changed.
-
-    Raises:
-        InvalidArguments: There are none.
-    """
-    found = given(**fields)
-    if not found:
-        raise InvalidArguments(f"give at least one field to change: {', '.join(fields)}")
-    return found
 
 
 class OrderDesk(Service[OrdersState]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from compoworld_core.library.commerce.order_desk import OrderDesk, given
+from compoworld_core.library.commerce.order_desk import OrderDesk
 from compoworld_core.library.commerce.order_rows import (
     Carrier,
     LocationId,
@@ -25,6 +25,7 @@ from compoworld_core.library.commerce.order_rows import (
     Units,
 )
 from compoworld_core.library.commerce.order_stock import credit_value, deliver, move_stock, release, reserve, ship
+from compoworld_core.library.filters import given
 from compoworld_core.services.sdk import (
     Cursor,
     Day,

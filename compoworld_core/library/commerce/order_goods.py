@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from compoworld_core.library.commerce.order_desk import OrderDesk, given
+from compoworld_core.library.commerce.order_desk import OrderDesk
 from compoworld_core.library.commerce.order_rows import (
     Location,
     LocationId,
@@ -23,6 +23,7 @@ from compoworld_core.library.commerce.order_rows import (
     Units,
 )
 from compoworld_core.library.commerce.order_stock import level_of, move_stock
+from compoworld_core.library.filters import given
 from compoworld_core.services.sdk import (
     City,
     Cursor,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from compoworld_core.library.commerce.order_desk import OrderDesk, given
+from compoworld_core.library.commerce.order_desk import OrderDesk
 from compoworld_core.library.commerce.order_rows import (
     LocationId,
     OrderNumber,
@@ -17,6 +17,7 @@ from compoworld_core.library.commerce.order_rows import (
     Units,
 )
 from compoworld_core.library.commerce.order_stock import cents, move_stock, next_number
+from compoworld_core.library.filters import given
 from compoworld_core.services.sdk import (
     Cursor,
     Day,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from compoworld_core.library.crm.desk import PIPELINE, Desk, changes, given
+from compoworld_core.library.crm.desk import PIPELINE, Desk
 from compoworld_core.library.crm.records import (
     Account,
     AccountId,
@@ -19,6 +19,7 @@ from compoworld_core.library.crm.records import (
     JobRole,
     Tier,
 )
+from compoworld_core.library.filters import changes, given
 from compoworld_core.services.sdk import (
     City,
     Country,

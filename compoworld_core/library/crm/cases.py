@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from compoworld_core.library.crm.desk import Desk, changes, given
+from compoworld_core.library.crm.desk import Desk
 from compoworld_core.library.crm.records import (
     AccountId,
     Activity,
@@ -17,6 +17,7 @@ from compoworld_core.library.crm.records import (
     Priority,
     Reason,
 )
+from compoworld_core.library.filters import changes, given
 from compoworld_core.services.sdk import (
     Cursor,
     Email,

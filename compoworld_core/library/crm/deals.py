@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from compoworld_core.library.crm.desk import PIPELINE, Desk, changes, given
+from compoworld_core.library.crm.desk import PIPELINE, Desk
 from compoworld_core.library.crm.records import (
     AccountId,
     Deal,
@@ -14,6 +14,7 @@ from compoworld_core.library.crm.records import (
     OpenStage,
     Reason,
 )
+from compoworld_core.library.filters import changes, given
 from compoworld_core.services.sdk import (
     Cursor,
     Day,

@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from compoworld_core.library.crm.records import Account, Case, CrmState, Deal, DealStage
-from compoworld_core.services.sdk import FailedPrecondition, InvalidArguments, NotFound, Service
+from compoworld_core.services.sdk import FailedPrecondition, NotFound, Service
 
 PIPELINE: Final[tuple[DealStage, ...]] = ("qualification", "proposal", "negotiation")
 """Stages of an open deal, in the order in which it moves through them."""
-
-
-def given(**filters: Any) -> dict[str, Any]:
-    """The filters that the caller set; addresses are compared in lower case, as they are stored."""
-    return {
-        name: value.lower() if name.endswith("email") else value for name, value in filters.items() if value is not None
-    }
-
-
-def changes(**fields: Any) -> dict[str, Any]:
-    """The fields that the caller wants changed.
-
-    Raises:
-        InvalidArguments: There are none.
-    """
-    found = given(**fields)
-    if not found:
-        raise InvalidArguments(f"give at least one field to change: {', '.join(fields)}")
-    return found
 
 
 class Desk(Service[CrmState]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from compoworld_core.library.data.warehouse_desk import Desk, given
+from compoworld_core.library.data.warehouse_desk import Desk
 from compoworld_core.library.data.warehouse_rows import (
     AccessAnswer,
     AccessRequestId,
@@ -16,6 +16,7 @@ from compoworld_core.library.data.warehouse_rows import (
     Reason,
     Role,
 )
+from compoworld_core.library.filters import given
 from compoworld_core.services.sdk import (
     AlreadyExists,
     Cursor,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Literal
 
-from compoworld_core.library.data.warehouse_desk import Desk, changes, given
+from compoworld_core.library.data.warehouse_desk import Desk
 from compoworld_core.library.data.warehouse_query import COLUMNS, KEYS
 from compoworld_core.library.data.warehouse_rows import (
     Dataset,
@@ -21,6 +21,7 @@ from compoworld_core.library.data.warehouse_rows import (
     Subject,
     WarehouseUser,
 )
+from compoworld_core.library.filters import changes, given
 from compoworld_core.services.sdk import (
     AlreadyExists,
     Cursor,

@@ -17,7 +17,6 @@ from compoworld_core.library.data.warehouse_rows import (
 from compoworld_core.services.sdk import (
     AlreadyExists,
     FailedPrecondition,
-    InvalidArguments,
     NotFound,
     PermissionDenied,
     Service,
@@ -25,27 +24,6 @@ from compoworld_core.services.sdk import (
 
 LEVELS: Final[tuple[AccessLevel, ...]] = get_args(AccessLevel)
 """What a person may do with a dataset; each level includes those before it."""
-
-
-def given(**filters: Any) -> dict[str, Any]:
-    """The filters that the caller set; addresses are compared in lower case, as they are stored."""
-    return {
-        name: value.lower() if name.endswith(("email", "_by")) else value
-        for name, value in filters.items()
-        if value is not None
-    }
-
-
-def changes(**fields: Any) -> dict[str, Any]:
-    """The fields that the caller wants changed.
-
-    Raises:
-        InvalidArguments: There are none.
-    """
-    found = given(**fields)
-    if not found:
-        raise InvalidArguments(f"give at least one field to change: {', '.join(fields)}")
-    return found
 
 
 class Desk(Service[WarehouseState]):

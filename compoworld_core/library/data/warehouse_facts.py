@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from compoworld_core.library.data.warehouse_desk import Desk, changes, given
+from compoworld_core.library.data.warehouse_desk import Desk
 from compoworld_core.library.data.warehouse_query import COLUMNS, cell, run_query
 from compoworld_core.library.data.warehouse_rows import (
     Aggregates,
@@ -26,6 +26,7 @@ from compoworld_core.library.data.warehouse_rows import (
     Units,
     Where,
 )
+from compoworld_core.library.filters import changes, given
 from compoworld_core.services.sdk import (
     Country,
     Cursor,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from compoworld_core.library.data.warehouse_desk import Desk, given
+from compoworld_core.library.data.warehouse_desk import Desk
 from compoworld_core.library.data.warehouse_query import COLUMNS
 from compoworld_core.library.data.warehouse_rows import (
     MEASURES,
@@ -19,6 +19,7 @@ from compoworld_core.library.data.warehouse_rows import (
     Reason,
     RowId,
 )
+from compoworld_core.library.filters import given
 from compoworld_core.services.sdk import (
     AlreadyExists,
     Cursor,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Annotated
 
-from compoworld_core.library.data.warehouse_desk import Desk, given
+from compoworld_core.library.data.warehouse_desk import Desk
 from compoworld_core.library.data.warehouse_query import check_query, run_query
 from compoworld_core.library.data.warehouse_rows import (
     Aggregates,
@@ -24,6 +24,7 @@ from compoworld_core.library.data.warehouse_rows import (
     Sorts,
     Where,
 )
+from compoworld_core.library.filters import given
 from compoworld_core.services.sdk import (
     Cursor,
     Email,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from compoworld_core.library.devops.deployments_desk import UNDER_WAY, Platform, changes, given
+from compoworld_core.library.devops.deployments_desk import UNDER_WAY, Platform
 from compoworld_core.library.devops.deployments_rows import (
     App,
     AppId,
@@ -18,6 +18,7 @@ from compoworld_core.library.devops.deployments_rows import (
     PlatformEngineer,
     Reason,
 )
+from compoworld_core.library.filters import changes, given
 from compoworld_core.services.sdk import (
     Cursor,
     Email,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from compoworld_core.library.devops.deployments_rows import (
     App,
@@ -13,31 +13,10 @@ from compoworld_core.library.devops.deployments_rows import (
     FreezeWindow,
     Release,
 )
-from compoworld_core.services.sdk import FailedPrecondition, InvalidArguments, NotFound, PermissionDenied, Service
+from compoworld_core.services.sdk import FailedPrecondition, NotFound, PermissionDenied, Service
 
 UNDER_WAY: Final = ("pending_approval", "approved", "running")
 """Statuses of a deployment that is not finished."""
-
-
-def given(**filters: Any) -> dict[str, Any]:
-    """The filters that the caller set; addresses are compared in lower case, as they are stored."""
-    return {
-        name: value.lower() if name.endswith(("email", "_by")) else value
-        for name, value in filters.items()
-        if value is not None
-    }
-
-
-def changes(**fields: Any) -> dict[str, Any]:
-    """The fields that the caller wants changed.
-
-    Raises:
-        InvalidArguments: There are none.
-    """
-    found = given(**fields)
-    if not found:
-        raise InvalidArguments(f"give at least one field to change: {', '.join(fields)}")
-    return found
 
 
 def version_key(version: str) -> tuple[int, ...]:

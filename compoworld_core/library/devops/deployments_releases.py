@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Literal
 
-from compoworld_core.library.devops.deployments_desk import Platform, given, version_key
+from compoworld_core.library.devops.deployments_desk import Platform, version_key
 from compoworld_core.library.devops.deployments_rows import (
     AppId,
     BuildId,
@@ -19,6 +19,7 @@ from compoworld_core.library.devops.deployments_rows import (
     Tier,
     Version,
 )
+from compoworld_core.library.filters import given
 from compoworld_core.services.sdk import (
     Cursor,
     Email,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from compoworld_core.library.devops.deployments_desk import Platform, given, version_key
+from compoworld_core.library.devops.deployments_desk import Platform, version_key
 from compoworld_core.library.devops.deployments_rows import (
     App,
     AppId,
@@ -20,6 +20,7 @@ from compoworld_core.library.devops.deployments_rows import (
     ReleaseId,
     Tier,
 )
+from compoworld_core.library.filters import given
 from compoworld_core.services.sdk import (
     Cursor,
     Email,

@@ -12,26 +12,7 @@ from compoworld_core.library.devops.tracker_rows import (
     Sprint,
     TrackerState,
 )
-from compoworld_core.services.sdk import FailedPrecondition, InvalidArguments, LimitExceeded, NotFound, Service
-
-
-def given(**filters: Any) -> dict[str, Any]:
-    """The filters that the caller set; addresses are compared in lower case, as they are stored."""
-    return {
-        name: value.lower() if name.endswith("email") else value for name, value in filters.items() if value is not None
-    }
-
-
-def changes(**fields: Any) -> dict[str, Any]:
-    """The fields that the caller wants changed.
-
-    Raises:
-        InvalidArguments: There are none.
-    """
-    found = given(**fields)
-    if not found:
-        raise InvalidArguments(f"give at least one field to change: {', '.join(fields)}")
-    return found
+from compoworld_core.services.sdk import FailedPrecondition, LimitExceeded, NotFound, Service
 
 
 def labelled(labels: Iterable[str]) -> tuple[str, ...]:

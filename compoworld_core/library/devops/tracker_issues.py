@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from compoworld_core.library.devops.tracker_board import Board, changes, labelled
+from compoworld_core.library.devops.tracker_board import Board, labelled
 from compoworld_core.library.devops.tracker_rows import (
     TRANSITIONS,
     ComponentId,
@@ -19,6 +19,7 @@ from compoworld_core.library.devops.tracker_rows import (
     ProjectId,
     Remark,
 )
+from compoworld_core.library.filters import changes
 from compoworld_core.services.sdk import (
     AlreadyExists,
     Day,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from compoworld_core.library.devops.tracker_board import Board, by_priority, given
+from compoworld_core.library.devops.tracker_board import Board, by_priority
 from compoworld_core.library.devops.tracker_rows import (
     ComponentId,
     Issue,
@@ -26,6 +26,7 @@ from compoworld_core.library.devops.tracker_rows import (
     TrackerUser,
     WorkEntry,
 )
+from compoworld_core.library.filters import given
 from compoworld_core.services.sdk import Cursor, Day, Email, Limit, Page, ProjectName, Query, Tag, paginate, tool
 
 _INVERSE: dict[str, Literal["is_blocked_by", "is_duplicated_by", "relates_to"]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compoworld_core.library.devops.tracker_board import Board, given
+from compoworld_core.library.devops.tracker_board import Board
 from compoworld_core.library.devops.tracker_rows import (
     ComponentId,
     ComponentName,
@@ -18,6 +18,7 @@ from compoworld_core.library.devops.tracker_rows import (
     SprintStatus,
     TrackedProject,
 )
+from compoworld_core.library.filters import given
 from compoworld_core.services.sdk import (
     Cursor,
     Day,

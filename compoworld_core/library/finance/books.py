@@ -24,7 +24,7 @@ from compoworld_core.library.finance.ledger import (
     Payment,
     Refund,
 )
-from compoworld_core.services.sdk import FailedPrecondition, InvalidArguments, LimitExceeded, Service
+from compoworld_core.services.sdk import FailedPrecondition, LimitExceeded, Service
 
 ZERO: Final = Decimal("0.00")
 MAX_TOTAL: Final = Decimal(1_000_000_000)
@@ -133,25 +133,6 @@ def book_credit_note(
         added_to_credit=amount - applied,
         **details,
     )
-
-
-def given(**filters: Any) -> dict[str, Any]:
-    """The filters that the caller set; addresses are compared in lower case, as they are stored."""
-    return {
-        name: value.lower() if name.endswith("email") else value for name, value in filters.items() if value is not None
-    }
-
-
-def changes(**fields: Any) -> dict[str, Any]:
-    """The fields that the caller wants changed.
-
-    Raises:
-        InvalidArguments: There are none.
-    """
-    found = given(**fields)
-    if not found:
-        raise InvalidArguments(f"give at least one field to change: {', '.join(fields)}")
-    return found
 
 
 class Books(Service[InvoicingState]):

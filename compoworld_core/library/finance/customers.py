@@ -5,7 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Literal
 
-from compoworld_core.library.finance.books import ZERO, Books, changes, given, next_number, total_of
+from compoworld_core.library.filters import changes, given
+from compoworld_core.library.finance.books import ZERO, Books, next_number, total_of
 from compoworld_core.library.finance.ledger import (
     BillingId,
     Customer,

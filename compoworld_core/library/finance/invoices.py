@@ -6,7 +6,8 @@ from datetime import timedelta
 from operator import attrgetter
 from typing import Annotated, Final, Literal
 
-from compoworld_core.library.finance.books import ZERO, Books, given, next_number, priced, standing, sums
+from compoworld_core.library.filters import given
+from compoworld_core.library.finance.books import ZERO, Books, next_number, priced, standing, sums
 from compoworld_core.library.finance.ledger import (
     CustomerId,
     Invoice,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from compoworld_core.library.filters import given
 from compoworld_core.library.finance.books import (
     Books,
     book_credit_note,
     book_payment,
     book_refund,
-    given,
     next_number,
     total_of,
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Any, Final, Literal
 
-from compoworld_core.library.hr.people_desk import YEARLY_DAYS, PeopleDesk, given, prorated
+from compoworld_core.library.filters import given
+from compoworld_core.library.hr.people_desk import YEARLY_DAYS, PeopleDesk, prorated
 from compoworld_core.library.hr.people_rows import (
     Checklist,
     ChecklistId,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date, timedelta
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any, Final
+from typing import Final
 
 from compoworld_core.library.hr.people_rows import (
     CompanyHoliday,
@@ -24,25 +24,6 @@ NONE: Final = Decimal("0.0")
 MAX_LEAVE_SPAN_DAYS: Final = 366
 YEARLY_DAYS: Final[tuple[tuple[str, int], ...]] = (("annual", 26), ("training", 5))
 """Working days of leave that somebody has who works here for the whole year."""
-
-
-def given(**filters: Any) -> dict[str, Any]:
-    """The filters that the caller set; addresses are compared in lower case, as they are stored."""
-    return {
-        name: value.lower() if name.endswith("email") else value for name, value in filters.items() if value is not None
-    }
-
-
-def changes(**fields: Any) -> dict[str, Any]:
-    """The fields that the caller wants changed.
-
-    Raises:
-        InvalidArguments: There are none.
-    """
-    found = given(**fields)
-    if not found:
-        raise InvalidArguments(f"give at least one field to change: {', '.join(fields)}")
-    return found
 
 
 def half_days(days: Decimal) -> Decimal:

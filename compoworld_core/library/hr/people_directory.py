@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from compoworld_core.library.hr.people_desk import PeopleDesk, changes, given
+from compoworld_core.library.filters import changes, given
+from compoworld_core.library.hr.people_desk import PeopleDesk
 from compoworld_core.library.hr.people_rows import (
     CostCentre,
     DepartmentId,

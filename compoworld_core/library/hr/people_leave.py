@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Final
 
-from compoworld_core.library.hr.people_desk import NONE, PeopleDesk, given
+from compoworld_core.library.filters import given
+from compoworld_core.library.hr.people_desk import NONE, PeopleDesk
 from compoworld_core.library.hr.people_rows import (
     Absence,
     CompanyHoliday,

@@ -20,14 +20,7 @@ from compoworld_core.library.support.helpdesk_rows import (
     Ticket,
     TicketReply,
 )
-from compoworld_core.services.sdk import FailedPrecondition, InvalidArguments, LimitExceeded, NotFound, Service
-
-
-def given(**filters: Any) -> dict[str, Any]:
-    """The filters that the caller set; addresses are compared in lower case, as they are stored."""
-    return {
-        name: value.lower() if name.endswith("email") else value for name, value in filters.items() if value is not None
-    }
+from compoworld_core.services.sdk import FailedPrecondition, LimitExceeded, NotFound, Service
 
 
 def urgency(ticket: Ticket) -> tuple[int, datetime, str]:
@@ -160,15 +153,3 @@ class Desk(Service[HelpdeskState]):
         if fields or status != ticket.status:
             ticket = self.moved(ticket, status, **fields)
         return ticket, reply
-
-    @staticmethod
-    def changes(**fields: Any) -> dict[str, Any]:
-        """The fields that the caller wants changed.
-
-        Raises:
-            InvalidArguments: There are none.
-        """
-        found = given(**fields)
-        if not found:
-            raise InvalidArguments(f"give at least one field to change: {', '.join(fields)}")
-        return found

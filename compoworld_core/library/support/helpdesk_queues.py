@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compoworld_core.library.support.helpdesk_desk import Desk, given, urgency
+from compoworld_core.library.filters import given
+from compoworld_core.library.support.helpdesk_desk import Desk, urgency
 from compoworld_core.library.support.helpdesk_rows import (
     UNSOLVED,
     AgentWorkload,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from compoworld_core.library.filters import changes
 from compoworld_core.library.support.helpdesk_desk import Desk, with_tags
 from compoworld_core.library.support.helpdesk_rows import (
     MAX_TAGS,
@@ -146,7 +147,7 @@ class Tickets(Desk):
             organisation: Where the requester works.
         """
         ticket = self.ticket(ticket_id)
-        fields = self.changes(subject=subject, category=category, sku=sku, organisation=organisation)
+        fields = changes(subject=subject, category=category, sku=sku, organisation=organisation)
         return self.state.tickets.update(ticket.id, **fields)
 
     @tool(effect="write")
