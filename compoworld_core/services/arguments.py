@@ -356,16 +356,6 @@ class _Source:
         return self.rng.sample(words, min(len(words), 3)) or texts[:1]
 
 
-def draw_arguments(
-    tool: ToolSpec, running: RunningService, rng: random.Random, vocabulary: Vocabulary | None = None
-) -> Iterator[dict[str, Any]]:
-    """Distinct legal arguments of a tool in a service's current state, the more plausible first.
-
-    Pass the state's vocabulary where you have gathered it before.
-    """
-    return Arguments(tool, vocabulary or Vocabulary(running), rng).candidates()
-
-
 def _anchor(row: Row, schema: TableSchema) -> Anchor:
     fields: dict[str, list[Any]] = {}
     words: dict[str, list[Any]] = {}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import keyword
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -114,14 +113,3 @@ def unique_service_names(specs: Iterable[ServiceSpec]) -> list[ServiceSpec]:
 def _service_suffixed(name: str, content: object, salt: int) -> str:
     suffix = digest([content, salt])
     return f"{name[: MAX_SERVICE_NAME - len(suffix) - 1].rstrip('_')}_{suffix}"
-
-
-def python_identifier(name: str) -> str:
-    """A legal, non-keyword Python identifier for a parameter: `from` → `from_`, `page[size]` → `page_size`.
-
-    Different parameters may meet in one identifier; whoever generates code keeps them apart and the real name as alias.
-    """
-    identifier = re.sub(r"\W+", "_", name[:80], flags=re.ASCII).strip("_") or f"arg_{digest(name)}"
-    if identifier[0].isdigit():
-        identifier = f"n{identifier}"
-    return f"{identifier}_" if keyword.iskeyword(identifier) or keyword.issoftkeyword(identifier) else identifier

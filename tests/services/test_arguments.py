@@ -7,7 +7,7 @@ import jsonschema_rs
 import pytest
 
 from compoworld_core.library.registry import library_package, library_services
-from compoworld_core.services.arguments import DANGLING, Arguments, Vocabulary, draw_arguments
+from compoworld_core.services.arguments import DANGLING, Arguments, Vocabulary
 from compoworld_core.services.backend import InProcessBackend
 from compoworld_core.services.context import Context, User
 from compoworld_core.services.package import ServicePackage
@@ -32,12 +32,13 @@ def running() -> RunningService:
     return _start(*helpdesk())
 
 
-def _arguments(running: RunningService, tool: str) -> Arguments:
-    return Arguments(running.package.tool(tool), Vocabulary(running), random.Random(1))
+def _arguments(running: RunningService, tool: str | ToolSpec, seed: int = 1) -> Arguments:
+    spec = running.package.tool(tool) if isinstance(tool, str) else tool
+    return Arguments(spec, Vocabulary(running), random.Random(seed))
 
 
-def _draw(running: RunningService, tool: str, seed: int = 1) -> list[dict[str, Any]]:
-    return list(draw_arguments(running.package.tool(tool), running, random.Random(seed)))
+def _draw(running: RunningService, tool: str | ToolSpec, seed: int = 1) -> list[dict[str, Any]]:
+    return list(_arguments(running, tool, seed).candidates())
 
 
 def _rows(running: RunningService, table: str) -> dict[str, dict[str, Any]]:
@@ -52,7 +53,7 @@ def test_candidates_are_legal_and_distinct(name: str) -> None:
     for tool in running.package.spec.tools:
         validator = jsonschema_rs.Draft202012Validator(tool.parameters)
 
-        found = list(draw_arguments(tool, running, random.Random(7), vocabulary))
+        found = list(Arguments(tool, vocabulary, random.Random(7)).candidates())
 
         assert found, tool.name
         assert all(validator.is_valid(item) for item in found), tool.name
@@ -111,7 +112,7 @@ def test_names_are_compared_whatever_their_case(running: RunningService) -> None
     tool = ToolSpec(name="find", description="Find.", parameters=parameters, effect="read")
     subjects = {row["subject"] for row in _rows(running, "tickets").values()}
 
-    assert next(draw_arguments(tool, running, random.Random(1)))["Subjects"] in subjects
+    assert _draw(running, tool)[0]["Subjects"] in subjects
 
 
 def test_numeric_ids_are_drawn_as_numbers(running: RunningService) -> None:
@@ -123,7 +124,7 @@ def test_numeric_ids_are_drawn_as_numbers(running: RunningService) -> None:
     }
     tool = ToolSpec(name="get", description="Get.", parameters=parameters, effect="read")
 
-    assert {"id": 4711} in list(draw_arguments(tool, running, random.Random(1)))
+    assert {"id": 4711} in _draw(running, tool)
 
 
 def test_two_ids_of_one_kind_differ(running: RunningService) -> None:
@@ -135,7 +136,7 @@ def test_two_ids_of_one_kind_differ(running: RunningService) -> None:
     }
     tool = ToolSpec(name="merge", description="Merge.", parameters=parameters, effect="write")
 
-    assert all(item["source"] != item["target"] for item in draw_arguments(tool, running, random.Random(1)))
+    assert all(item["source"] != item["target"] for item in _draw(running, tool))
 
 
 def test_a_schema_that_nothing_satisfies_draws_nothing(running: RunningService) -> None:
@@ -146,7 +147,7 @@ def test_a_schema_that_nothing_satisfies_draws_nothing(running: RunningService) 
     }
     tool = ToolSpec(name="no", description="No.", parameters=parameters, effect="read")
 
-    assert list(draw_arguments(tool, running, random.Random(1))) == []
+    assert _draw(running, tool) == []
 
 
 def test_alternatives_are_legal_and_other_values(running: RunningService) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import keyword
 import re
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compoworld_core.specs.model import ServiceSpec, ToolSpec
-from compoworld_core.specs.names import python_identifier, service_name, tool_names, unique_service_names
+from compoworld_core.specs.names import service_name, tool_names, unique_service_names
 
 LEGAL_TOOL = re.compile(r"^[a-zA-Z0-9_-]{1,64}\Z")
 LEGAL_SERVICE = re.compile(r"^[a-z][a-z0-9_]{0,47}\Z")
@@ -87,20 +86,3 @@ def test_every_clashing_service_is_renamed_in_any_order() -> None:
     assert all(re.fullmatch(r"wiki_[0-9a-f]{6}", name) for name in (names[0], names[2], names[3]))
     assert len(set(names)) == 4
     assert {found.name: found.description for found in forward} == {found.name: found.description for found in backward}
-
-
-@given(st.text(max_size=100))
-def test_python_identifier_is_one(name: str) -> None:
-    identifier = python_identifier(name)
-
-    assert identifier.isidentifier()
-    assert identifier.isascii()
-    assert not keyword.iskeyword(identifier)
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("from", "from_"), ("page[size]", "page_size"), ("$filter", "filter"), ("2fa", "n2fa"), ("_compat", "compat")],
-)
-def test_python_identifier(name: str, expected: str) -> None:
-    assert python_identifier(name) == expected
