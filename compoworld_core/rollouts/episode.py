@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from compoworld_core.errors import CompoWorldError, InputError, InvalidArguments, TransientError
 from compoworld_core.rollouts.messages import (
     AssistantMessage,
-    JsonObject,
     Message,
     SystemMessage,
     ToolCall,
@@ -27,6 +26,7 @@ from compoworld_core.rollouts.policy import Policy
 from compoworld_core.rollouts.trajectory import Call, Change, EpisodeError, ErrorKind, Trajectory
 from compoworld_core.services.envelope import failure
 from compoworld_core.services.state import RowChange
+from compoworld_core.specs.model import JsonObject
 from compoworld_core.tasks.rubric import Verdict, verify
 from compoworld_core.tasks.task import Task
 from compoworld_core.worlds.catalogue import Catalogue

@@ -15,8 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from compoworld_core.errors import InputError
-
-JsonObject = dict[str, Any]
+from compoworld_core.specs.model import JsonObject
 
 MAX_DEPTH = 64
 """Levels of nesting that arguments may have; readers of stored JSON give up at some depth, too."""

@@ -11,9 +11,10 @@ import json
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from compoworld_core.rollouts.messages import AssistantMessage, JsonObject, Message, ToolCall, ToolMessage
+from compoworld_core.rollouts.messages import AssistantMessage, Message, ToolCall, ToolMessage
 from compoworld_core.rollouts.policy import PolicyFactory, PolicyFailure
 from compoworld_core.services.envelope import Envelope
+from compoworld_core.specs.model import JsonObject
 from compoworld_core.tasks.bindings import Answers, Facts, Unresolved
 from compoworld_core.tasks.play import planted_facts
 from compoworld_core.tasks.task import Step, Task

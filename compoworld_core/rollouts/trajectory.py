@@ -11,7 +11,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from compoworld_core.rollouts.messages import AssistantMessage, JsonObject, Message, Usage
+from compoworld_core.rollouts.messages import AssistantMessage, Message, Usage
+from compoworld_core.specs.model import JsonObject
 from compoworld_core.storage.dataset import DatasetType
 from compoworld_core.storage.digest import digest
 from compoworld_core.tasks.rubric import Verdict

@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from compoworld_core.services.conditions import Rule
 from compoworld_core.services.record import SchemaRecords
 from compoworld_core.services.semantics import SEMANTIC_KEY
-
-JsonObject = dict[str, Any]
+from compoworld_core.specs.model import JsonObject
 
 
 class ForeignKey(BaseModel):

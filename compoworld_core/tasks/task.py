@@ -7,11 +7,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from compoworld_core.specs.model import JsonObject
 from compoworld_core.storage.digest import digest
 from compoworld_core.tasks.rubric import Rubric
 from compoworld_core.worlds.recipe import WorldRecipe
-
-JsonObject = dict[str, Any]
 
 Split = Literal["sft", "rl", "eval_combo", "eval_service"]
 Difficulty = Literal["easy", "standard", "single"]

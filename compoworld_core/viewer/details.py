@@ -8,15 +8,13 @@ from typing import Any
 from compoworld_core.rollouts.messages import AssistantMessage, ToolCall
 from compoworld_core.rollouts.trajectory import Call, Change, Trajectory
 from compoworld_core.services.package import ServicePackage
-from compoworld_core.specs.model import ToolSpec
+from compoworld_core.specs.model import JsonObject, ToolSpec
 from compoworld_core.synthesis.admission import Admission
 from compoworld_core.tasks.rubric import Criterion
 from compoworld_core.tasks.task import Task
 from compoworld_core.viewer.legible import clipped, digestible
 from compoworld_core.viewer.walks import picture_of_task, picture_of_trajectory, source_of
 from compoworld_core.viewer.wording import condition_in_words, operation_in_words, spoken
-
-JsonObject = dict[str, Any]
 
 _MOST_CHANGES = 100
 _MOST_CALLS = 400

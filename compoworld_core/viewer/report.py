@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from compoworld_core.rollouts.trajectory import Trajectory
 from compoworld_core.services.package import ServicePackage
-from compoworld_core.specs.model import Rejection, ServiceSpec
+from compoworld_core.specs.model import JsonObject, Rejection, ServiceSpec
 from compoworld_core.synthesis.admission import Admission
 from compoworld_core.tasks.quality import VerifierQuality
 from compoworld_core.tasks.rubric import Criterion
@@ -36,8 +36,6 @@ from compoworld_core.viewer.funnel import (
 )
 from compoworld_core.viewer.legible import clipped, embedded, legible
 from compoworld_core.viewer.summary import count_holdings, draw_charts, share_by_domain
-
-JsonObject = dict[str, Any]
 
 MAX_TASKS = 500
 """Tasks that the page carries; its numbers cover all."""

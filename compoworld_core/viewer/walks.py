@@ -12,9 +12,8 @@ from itertools import groupby
 from typing import Any
 
 from compoworld_core.rollouts.trajectory import Trajectory
+from compoworld_core.specs.model import JsonObject
 from compoworld_core.tasks.task import InformationEdge, Solution, Task
-
-JsonObject = dict[str, Any]
 
 ANSWER = "answer"
 """Where values go that the final answer states."""

@@ -15,9 +15,8 @@ from compoworld_core.errors import InvalidArguments, NotFound, ToolError
 from compoworld_core.services.envelope import Envelope, failure, success
 from compoworld_core.services.semantics import SEMANTIC_KEY
 from compoworld_core.services.state import RowChange
+from compoworld_core.specs.model import JsonObject
 from compoworld_core.worlds.world import World
-
-JsonObject = dict[str, Any]
 
 SHORT_DESCRIPTION = 160
 """Characters of a tool's description that `list_tools` shows."""

@@ -10,9 +10,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from compoworld_core.services.conditions import Condition
 from compoworld_core.services.universe import Scale
+from compoworld_core.specs.model import JsonObject
 from compoworld_core.storage.digest import digest
-
-JsonObject = dict[str, Any]
 
 
 class _Data(BaseModel):

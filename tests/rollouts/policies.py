@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from compoworld_core.rollouts.messages import AssistantMessage, JsonObject, Message, ToolCall
+from compoworld_core.rollouts.messages import AssistantMessage, Message, ToolCall
+from compoworld_core.specs.model import JsonObject
 
 
 class Scripted:

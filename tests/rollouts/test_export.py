@@ -13,10 +13,10 @@ import pytest
 from compoworld_core.errors import InputError, StorageError
 from compoworld_core.rollouts.episode import run_episode
 from compoworld_core.rollouts.export import export_records, write_jsonl, write_parquet
-from compoworld_core.rollouts.messages import JsonObject
 from compoworld_core.rollouts.oracle import oracles
 from compoworld_core.rollouts.policy import Policy
 from compoworld_core.rollouts.trajectory import TRAJECTORIES, Trajectory
+from compoworld_core.specs.model import JsonObject
 from compoworld_core.storage import DatasetLocation, merge, open_store, read_dataset, write_shard
 from compoworld_core.tasks.task import Split, Task
 from compoworld_core.worlds.catalogue import Catalogue

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from compoworld_core.errors import InputError
-from compoworld_core.rollouts.messages import MAX_DEPTH, AssistantMessage, JsonObject, ToolCall, to_chat
+from compoworld_core.rollouts.messages import MAX_DEPTH, AssistantMessage, ToolCall, to_chat
+from compoworld_core.specs.model import JsonObject
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
