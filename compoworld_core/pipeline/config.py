@@ -49,6 +49,7 @@ class RunConfig(BaseModel):
     validate_: ValidateConfig = Field(default=ValidateConfig(), alias="validate")
     tasks: TaskSettings = TaskSettings()
     distill: DistillConfig = DistillConfig()
+    report: ReportConfig = ReportConfig()
     gates: Gates = Gates()
 
     @property
@@ -60,7 +61,7 @@ class RunConfig(BaseModel):
             "validate": self.validate_,
             "sample-tasks": self.tasks,
             "distill": self.distill,
-            "report": ReportConfig(),
+            "report": self.report,
         }
 
 

@@ -52,13 +52,11 @@ class ReportData:
     """What a report is made of; each part is read once, and any may be missing.
 
     Attributes:
-        store: Where the datasets lie, for people.
         created_from: Key of every dataset that was read, by name.
         version: Of the package that made them.
         quality: How well the rubrics of some of the tasks judge.
     """
 
-    store: str = ""
     created_from: Mapping[str, str] = field(default_factory=dict)
     version: str = ""
     specs: Iterable[ServiceSpec] = ()

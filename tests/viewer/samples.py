@@ -80,7 +80,6 @@ def real_data() -> ReportData:
     task, trajectory = task_and_trajectory()
     found = packages()
     return ReportData(
-        store="file:///data/run",
         created_from={"tasks": "0123abcd"},
         version="0.1.0",
         packages=found,
@@ -171,7 +170,6 @@ def hostile_data() -> ReportData:
         checks=(Finding(check=HOSTILE, passed=False, detail=HOSTILE),),
     )
     return ReportData(
-        store=HOSTILE,
         created_from={HOSTILE: HOSTILE},
         version=HOSTILE,
         specs=[spec],
