@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from compoworld_core.errors import NotFound
-from compoworld_core.services.backend import Outcome, ToolBackend, broken
+from compoworld_core.services.backend import ToolBackend, broken
 from compoworld_core.services.context import Context
 from compoworld_core.services.envelope import Envelope, failure
 from compoworld_core.services.package import ServicePackage
@@ -76,13 +76,10 @@ class RunningService:
             return CallResult(outcome.envelope, (), outcome.bug)
         if effect == "read" and state.journal:
             state.rollback()
-            return _bug(broken(f"{tool} is declared read-only but wrote"))
+            outcome = broken(f"{tool} is declared read-only but wrote")
+            return CallResult(outcome.envelope, (), outcome.bug)
         return CallResult(outcome.envelope, state.commit())
 
     def fork(self) -> RunningService:
         """The same service with a forked state."""
         return RunningService(self.package, self.backend, self.context, self.state.fork())
-
-
-def _bug(outcome: Outcome) -> CallResult:
-    return CallResult(outcome.envelope, (), outcome.bug)

@@ -178,7 +178,7 @@ class _Sampler:
         try:
             world = open_world(complete, self._catalogue)
         except InputError as collision:  # a plant that came late in the plan needs what an earlier step changed
-            return Attempt(**about, outcome="dead_end", detail=str(collision))
+            return Attempt(**about, outcome=DEAD_END, detail=str(collision))
         candidate = _guarded(planned.candidate, undisturbed(world, core))
         report = run_gates(candidate, world, least_edges=self._profile.edges, seed=number)
         if not report.passed:

@@ -10,7 +10,7 @@ from compoworld_core.rollouts.trajectory import Trajectory
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.specs.model import Rejection, ServiceSpec
 from compoworld_core.synthesis.admission import Admission
-from compoworld_core.tasks.sampler import ACCEPTED, Attempt
+from compoworld_core.tasks.sampler import ACCEPTED, DEAD_END, Attempt
 from compoworld_core.viewer.legible import clipped
 
 _MOST_REASONS = 8
@@ -191,7 +191,7 @@ def _words(name: str) -> str:
 def _stem(attempt: Attempt) -> str:
     """The gate, or what kind of dead end without what differs from attempt to attempt."""
     outcome = _words(attempt.outcome)
-    if attempt.outcome != "dead_end":
+    if attempt.outcome != DEAD_END:
         return f"gate: {outcome}"
     kind = attempt.detail.partition(" after ")[0]
     for service in sorted(attempt.core, key=len, reverse=True):
