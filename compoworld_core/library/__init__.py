@@ -1,1 +1,1 @@
-"""Hand-written reference services, one file each, found by `registry`."""
+"""Hand-written reference services, found by `registry`; a large one is several files side by side."""

@@ -1,4 +1,4 @@
-"""The library's services, found by scanning this room: adding a service means adding one file."""
+"""The library's services, found by scanning this room: adding one means adding its files."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
     crawl ─► synthesize ─► validate ─► sample-tasks ─► distill ─► report
 
-The order is not written down: a stage comes after those that make what it reads. A stage is added by declaring it here.
+The order is not written down: a stage comes after those that make what it reads. A stage is added by declaring it here
+and naming it where people meet it: a section in `config.py`, a verb in `cli.py`, an entry point in `jobs/`.
 """
 
 from __future__ import annotations
