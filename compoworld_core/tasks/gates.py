@@ -130,7 +130,7 @@ def _nothing_leaks(candidate: Candidate, reference: Played, world: World) -> Non
     for tool in world.tools.values():
         if (tool.name in words or tool.spec.name in words) and re.search(r"[_-]|[a-z][A-Z]", tool.spec.name):
             raise _Failed("leak", f"the instruction names the tool {tool.spec.name}")
-    for service in {step.service for step in candidate.solution.steps}:
+    for service in sorted({step.service for step in candidate.solution.steps}):
         for name, table in world.services[service].state.tables.items():
             for row in (*reference.world.initial_rows(service, name), *reference.world.rows(service, name)):
                 if row.get("id") in words and re.search(r"\d", str(row["id"])) and len(table) > 0:
@@ -142,7 +142,7 @@ def _dump_fails(candidate: Candidate, rubric: Rubric, reference: Played) -> None
     if not candidate.solution.answer:
         return
     seen = [reference.answer, *(json.dumps(item, ensure_ascii=False) for item in reference.envelopes.values())]
-    for service in {step.service for step in candidate.solution.steps}:
+    for service in sorted({step.service for step in candidate.solution.steps}):
         for table in reference.world.services[service].state.tables:
             rows = (*reference.world.initial_rows(service, table), *reference.world.rows(service, table))
             seen += [json.dumps(row, ensure_ascii=False) for row in rows]

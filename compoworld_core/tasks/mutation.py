@@ -152,7 +152,7 @@ class _Confusion:
         if operator == "$fact":
             return str(binding["$fact"]["step"])
         if operator in ("$pick", "$sum"):
-            return next(iter(steps_read(binding[operator]["from"], self._solution.values)), "")
+            return min(steps_read(binding[operator]["from"], self._solution.values), default="")
         read = steps_read(binding, self._solution.values)
         return next((step.id for step in reversed(self._solution.steps) if step.id in read), "")
 

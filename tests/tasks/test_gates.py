@@ -78,6 +78,11 @@ def leaked_id(base: Candidate, world: World) -> Candidate:
     return replace(base, instruction=f"{base.instruction} It is {account(world)['id']}.")
 
 
+def leaked_ids_of_two_services(base: Candidate, world: World) -> Candidate:
+    message = next(iter(world.rows("mail", "messages")))
+    return replace(base, instruction=f"{base.instruction} It is {message['id']}, {account(world)['id']}.")
+
+
 def leaked_new_id(base: Candidate, world: World) -> Candidate:
     rows = len(list(world.rows("crm", "activities")))
     return replace(base, instruction=f"{base.instruction} It will be act_{1001 + rows}.")
@@ -127,6 +132,7 @@ def substituted(base: Candidate, world: World) -> Candidate:
         (walk, "walk", "crm → mail → crm"),
         (inert, "inert", "s4"),
         (leaked_id, "leak", "acc_"),
+        (leaked_ids_of_two_services, "leak", "acc_"),
         (leaked_new_id, "leak", "act_"),
         (leaked_tool, "leak", "search_accounts"),
         (no_op, "no_op", "nothing"),
