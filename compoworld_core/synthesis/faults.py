@@ -71,13 +71,15 @@ class Fault:
 
     Attributes:
         kind: What was done wrong (`filter_dropped`).
-        place: Name of the tool, class or function that has it.
+        place: Name of the class or function that has it.
+        tool: Name of the tool that the function is; empty where it is none.
         detail: The source before and after, in short.
         source: The module.
     """
 
     kind: str
     place: str
+    tool: str
     line: int
     detail: str
     source: str
@@ -105,6 +107,7 @@ def all_faults(source: str) -> tuple[Fault, ...]:
 class _Place:
     kind: str
     owner: str
+    tool: str
     at: int
     """Position of the node in a walk over the tree."""
     replacement: ast.AST | None
@@ -164,7 +167,7 @@ class _Seeder:
                 key = (self._at[id(node)], "" if replacement is None else ast.dump(replacement))
                 if key not in seen and key[1] != ast.dump(node):
                     seen.add(key)
-                    self.places.append(_Place(kind, owner, key[0], replacement))
+                    self.places.append(_Place(kind, owner, _tool(top), key[0], replacement))
 
     def fault(self, place: _Place) -> Fault:
         node = self._nodes[place.at]
@@ -175,7 +178,12 @@ class _Seeder:
         _import_errors(tree)
         after = "nothing" if place.replacement is None else _short(place.replacement)
         return Fault(
-            place.kind, place.owner, getattr(node, "lineno", 0), f"{_short(node)} → {after}", f"{ast.unparse(tree)}\n"
+            place.kind,
+            place.owner,
+            place.tool,
+            getattr(node, "lineno", 0),
+            f"{_short(node)} → {after}",
+            f"{ast.unparse(tree)}\n",
         )
 
 
@@ -253,6 +261,16 @@ def _tops(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
             for item in node.body:
                 if isinstance(item, ast.FunctionDef):
                     yield item.name, item
+
+
+def _tool(top: ast.AST) -> str:
+    """Name of the tool that a function is."""
+    for call in top.decorator_list if isinstance(top, ast.FunctionDef) else ():
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "tool":
+            assert isinstance(top, ast.FunctionDef)
+            names = [word.value for word in call.keywords if word.arg == "name"]
+            return str(names[0].value) if names and isinstance(names[0], ast.Constant) else top.name
+    return ""
 
 
 def _edits(top: ast.AST, module: _Module) -> Iterator[Edit]:

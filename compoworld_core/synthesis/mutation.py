@@ -47,14 +47,14 @@ class Found:
     """What became of a fault.
 
     Attributes:
-        outcome: `caught` or `missed` by the checks; `equivalent` where it shows nowhere; `unbuildable` where the module
-            is no service any more.
+        outcome: `caught` or `missed` by the checks; `equivalent` where it shows nowhere; `moot` where it is in a tool
+            that is not verified anyway; `unbuildable` where the module is no service any more.
         reason: The admission that caught it, or where it showed.
         tool: The tool that is no longer verified.
     """
 
     fault: Fault
-    outcome: Literal["caught", "missed", "equivalent", "unbuildable"]
+    outcome: Literal["caught", "missed", "equivalent", "moot", "unbuildable"]
     reason: str
     tool: str = ""
 
@@ -66,6 +66,10 @@ def seek(opened: Opened, admissions: Sequence[Admission], fault: Fault, build: O
         opened: The service without it.
         admissions: What was found of that.
     """
+    verified = {item.tool for item in admissions if item.outcome == "verified"}
+    owner = _owner(fault, admissions)
+    if not verified or (owner and owner not in verified):
+        return Found(fault, "moot", "the tool is not verified without it")
     try:
         broken = build(opened[0], fault.source)
     except CompoWorldError as error:
@@ -73,7 +77,6 @@ def seek(opened: Opened, admissions: Sequence[Admission], fault: Fault, build: O
     shows = difference(opened, broken, seed=seed)
     if shows is None:
         return Found(fault, "equivalent", "no call shows it")
-    verified = {item.tool for item in admissions if item.outcome == "verified"}
     for item in admit(*broken, seed=seed):
         if item.tool in verified and item.outcome != "verified":
             return Found(fault, "caught", item.reason, item.tool)
@@ -89,11 +92,10 @@ def with_mutation_scores(
         mutants: Faults that are seeded over the whole service.
     """
     source = opened[0].code["service.py"]
-    tools = {_identifier(item.tool): item.tool for item in admissions}
     tally: dict[str, list[bool]] = {}
     for fault in draw_faults(source, mutants, random.Random(f"mutants/{seed}/{opened[0].name}")):
         found = seek(opened, admissions, fault, build, seed=seed)
-        tool = found.tool or tools.get(fault.place, "")
+        tool = _owner(fault, admissions) or found.tool
         if found.outcome in ("caught", "missed") and tool:
             tally.setdefault(tool, []).append(found.outcome == "caught")
     return tuple(
@@ -110,8 +112,9 @@ def with_mutation_scores(
     )
 
 
-def _identifier(tool: str) -> str:
-    return "".join(character if character.isalnum() else "_" for character in tool)
+def _owner(fault: Fault, admissions: Sequence[Admission]) -> str:
+    """The tool that a fault is in; empty where it is in a row or in what several tools share."""
+    return next((item.tool for item in admissions if fault.tool == item.tool), "")
 
 
 # Where a fault shows
@@ -119,6 +122,8 @@ def _identifier(tool: str) -> str:
 
 def difference(one: Opened, other: Opened, *, seed: int = 0) -> str | None:
     """A call that two services with the same tools answer differently in the same rows, or None."""
+    if (shown := _tested(one, other)) is not None:
+        return shown
     for number in range(WORLDS):
         pair = _worlds(one, other, seed + number)
         if pair is None:
@@ -128,9 +133,15 @@ def difference(one: Opened, other: Opened, *, seed: int = 0) -> str | None:
                 return shown
         if (shown := _walk(pair, random.Random(f"walk/{number}"))) is not None:
             return shown
+    return None
+
+
+def _tested(one: Opened, other: Opened) -> str | None:
+    """A self-test of the author that only one of them passes."""
+    empty = _empty(one), _empty(other)
     with suppress(ValueError):
         for test in load_tests(one[0].tests):
-            outcomes = [run_test(_empty(opened), test) for opened in (one, other)]
+            outcomes = [run_test(running, test) for running in empty]
             if outcomes[0].passed != outcomes[1].passed:
                 return f"{test.name}: {outcomes[1].detail}"
     return None
@@ -221,6 +232,8 @@ def tally(found: Iterable[Found]) -> dict[str, dict[str, int]]:
     """Outcomes by kind of fault."""
     counts: dict[str, dict[str, int]] = {}
     for item in found:
-        of_kind = counts.setdefault(item.fault.kind, {"caught": 0, "missed": 0, "equivalent": 0, "unbuildable": 0})
+        of_kind = counts.setdefault(
+            item.fault.kind, dict.fromkeys(("caught", "missed", "equivalent", "moot", "unbuildable"), 0)
+        )
         of_kind[item.outcome] += 1
     return counts

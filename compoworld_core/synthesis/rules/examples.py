@@ -220,6 +220,8 @@ class Examples:
         if item.test in ("key", "among") and item.field == "id":
             return self.reference(operation.entity, type_)
         if parameter.name in operation.references:
+            if operation.entity.fields[item.field].reference is None:
+                raise NoExample(parameter.name)
             return self.reference(operation.references[parameter.name], type_)
         if item.test == "words":
             for text in operation.entity.texts():

@@ -262,6 +262,9 @@ class ListingTrials:
         for parameter, value in ways:
             if parameter is not None:
                 steps.append(step(operation, {**arguments, parameter.wire: value}, last, sizes={"data.items": 1}))
+                if isinstance(value, int):
+                    far = {**arguments, parameter.wire: value + 7}
+                    steps.append(step(operation, far, {"data.total": 3}, sizes={"data.items": 0}))
                 break
         return self_test(operation, "normal", given, *steps, name="pages")
 
@@ -272,8 +275,12 @@ class ListingTrials:
             raise NoExample("limit")
         given, rows = self._several(size + 1)
         arguments = self._arguments(given[-size - 1].row)
-        name = "limits_by_default"
-        return self_test(self._operation, "normal", given, self._call(arguments, rows, shown=size), name=name)
+        steps = [self._call(arguments, rows, shown=size)]
+        if (cursor := self._operation.paging.cursor) is not None:
+            rest: JsonObject = {"data.items.0.id": rows[-1]["id"], "data.next_cursor": None}
+            after = {**arguments, cursor.wire: {REF: "s1.data.next_cursor"}}
+            steps.append(step(self._operation, after, rest, sizes={"data.items": 1}))
+        return self_test(self._operation, "normal", given, *steps, name="limits_by_default")
 
     def _of_nothing(self, item: Filter) -> SelfTest:
         """A list of what belongs to something that is not there is an error, where the module looks that up."""

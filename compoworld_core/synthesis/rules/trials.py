@@ -55,6 +55,8 @@ class Trials:
         else:
             yield from self._changes(operation)
         yield partial(self._error, operation)
+        if operation.kind != "create" and operation.key is not None and not operation.key.is_required:
+            yield partial(self._keyless, operation)
         if operation.kind not in ("list", "count"):
             for item in operation.match:
                 yield partial(self._mismatch, operation, item)
@@ -230,6 +232,19 @@ class Trials:
             operation, "error", [], step(operation, {"no_such_argument": 1}, {}, error="invalid_arguments")
         )
 
+    def _keyless(self, operation: Operation) -> SelfTest:
+        """Nothing says which row it is about."""
+        assert operation.key is not None
+        given, arguments = self._subject(operation, self._start(operation))
+        if operation.kind in ("list", "count"):
+            raise NoExample(operation.kind)
+        for item in operation.settings:
+            if item.parameter.is_required:
+                arguments[item.parameter.wire] = self._new_value(operation, item.parameter, None, given)
+        arguments.pop(operation.key.wire)
+        call = step(operation, arguments, {}, error="invalid_arguments")
+        return self_test(operation, "error", given, call, name="without_id")
+
     def _mismatch(self, operation: Operation, item: Setting) -> SelfTest:
         """A row that has the id, or all else that was asked for, but not this."""
         given, arguments = self._subject(operation, self._start(operation))
@@ -347,7 +362,9 @@ class Trials:
             parameter = item.parameter
             type_, field = operation.types[parameter.name], entity.fields[item.field]
             if parameter.name in operation.references:
-                arguments[parameter.wire] = self._examples.reference(operation.references[parameter.name], type_)
+                if field.reference is None:
+                    raise NoExample(parameter.name)
+                arguments[parameter.wire] = self._examples.reference(field.reference, type_)
             elif type_.kind != field.type.kind or type_.kind in ("json", "part") or "pattern=" in type_.taken:
                 raise NoExample(parameter.name)
             else:
