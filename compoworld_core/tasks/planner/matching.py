@@ -21,7 +21,8 @@ _TYPED = JOINING | _MEASURES | {"money", "phone", "url", "city", "country", "cur
 _COMMON = frozenset(
     """
     active call case closed customer document done draft email high inactive item lost mail meeting message normal note
-    open order paid pending phone project question refund report request return task team text total urgent user visit waiting
+    open order paid pending phone project question refund report request return task team text total urgent user visit
+    waiting
 """.split()
 )
 
