@@ -125,7 +125,7 @@ def draw_charts(tasks: Sequence[Task], packages: Sequence[ServicePackage] = ()) 
         _rows("Capabilities", "Tasks that demand each; a task may demand several.", capabilities),
         _rows(
             "Shapes",
-            f"{len(shapes):,} different sequences of kinds of visits in {len(tasks):,} tasks.",
+            f"What is special about a plan, and how many writes it has: {len(shapes):,} kinds in {len(tasks):,} tasks.",
             shapes,
         ),
         _rows(
