@@ -20,6 +20,7 @@ import typer
 
 from compoworld_core import __version__
 from compoworld_core.errors import CompoWorldError, GateFailed, InputError
+from compoworld_core.pipeline.collector import collect_rarely
 
 if TYPE_CHECKING:
     from compoworld_core.pipeline.config import RunConfig
@@ -62,13 +63,14 @@ DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback o
 
 def main() -> None:
     """Run the command line."""
+    collect_rarely()
     sys.exit(run_cli(sys.argv[1:]))
 
 
 def run_cli(arguments: list[str]) -> int:
     """Run one command; its exit code."""
     try:
-        code = app(arguments, standalone_mode=False, prog_name="compoworld")
+        code = app(arguments or ["--help"], standalone_mode=False, prog_name="compoworld")
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except typer.Exit as done:

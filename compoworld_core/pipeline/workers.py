@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from compoworld_core.errors import CompoWorldError, InputError, TransientError
+from compoworld_core.pipeline.collector import collect_rarely
 from compoworld_core.services.host.confinement import die_with
 
 T = TypeVar("T")
@@ -177,6 +178,7 @@ def _start() -> _Worker:
 def _serve(pipe: Connection, parent: int) -> None:
     """A worker's life."""
     die_with(parent)
+    collect_rarely()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its workers itself
     with suppress(EOFError, OSError):
         while True:

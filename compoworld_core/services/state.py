@@ -130,14 +130,15 @@ class State:
             return ()
         if len(journal) == 1:
             entry = journal[0]
-            changes = [RowChange(entry.table, entry.key, entry.before, entry.after)]
+            change = RowChange(entry.table, entry.key, entry.before, entry.after)
+            kept: tuple[RowChange, ...] = (change,) if change.is_real else ()
         else:
             spans: dict[tuple[str, str], tuple[JournalEntry, JournalEntry]] = {}
             for entry in journal:
                 place = (entry.table.name, entry.key)
                 spans[place] = (spans[place][0] if place in spans else entry, entry)
             changes = [RowChange(a.table, a.key, a.before, b.after) for a, b in spans.values()]
-        kept = tuple([change for change in changes if change.is_real])
+            kept = tuple([change for change in changes if change.is_real])
         journal.clear()
         if kept and counted:
             self.writes += 1

@@ -79,7 +79,7 @@ def picture_of_trajectory(trajectory: Trajectory) -> Picture:
         Visit(
             service,
             tuple(
-                Dot(str(call.index), call.tool, bool(call.changes), call.envelope.get("success") is not True)
+                Dot(str(call.index + 1), call.tool, bool(call.changes), call.envelope.get("success") is not True)
                 for call in calls
             ),
         )

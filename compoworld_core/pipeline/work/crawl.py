@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from compoworld_core.errors import InputError
 from compoworld_core.library.registry import library_services
 from compoworld_core.pipeline.stage import Inputs, Shard
 from compoworld_core.specs.names import unique_service_names
@@ -41,8 +42,15 @@ def plan(config: CrawlConfig, inputs: Inputs) -> int:
 
 
 def run(config: CrawlConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseModel]:
-    """Specs under names that no other spec and no library service has, then rejections."""
+    """Specs under names that no other spec and no library service has, then rejections.
+
+    Raises:
+        InputError: The source has nothing that can be used.
+    """
     specs, rejections = read_specs(open_source(config.source), config.limit)
+    if not specs:
+        reasons = "; ".join(f"{item.origin}: {item.detail}" for item in rejections[:3]) or "it is empty"
+        raise InputError(f"{config.source}: no server in it can be used ({reasons})")
     library = [service.spec() for service in library_services().values()]
     yield from unique_service_names([*library, *specs])[len(library) :]
     yield from rejections
