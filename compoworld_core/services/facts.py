@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Literal
@@ -42,6 +43,7 @@ _NO_NUMBER_BEFORE = re.compile(r"(?:[^\W_]|[^\W_][-−_.'’]|\d:|[#/])$")
 _CODE_BEFORE = re.compile(rf"(?<![^\W_])(?:{_CODE})[-−]?$")
 _NO_NUMBER_AFTER = re.compile(r"[^\W_]|_[^\W_]|\.[^\W\d_]|:\d|-[A-Z]")
 _UNIT_AFTER = re.compile(rf"(?:{_CODE}|kr|zł|kg|km|cm|mm|min|pcs|h|x)(?![^\W_])")
+_LIST_NUMBER = re.compile(r"^[ \t>*_-]*(\d{1,2})[.)](?=[*_]*[ \t]+\S)", re.MULTILINE)
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ISO_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?")
 _LIKE_SIGNS = str.maketrans(
@@ -74,7 +76,11 @@ def states(text: str, fact: Fact) -> bool:
             wanted = abs(Decimal(fact.value))
             return any(wanted == number for number in _numbers(text))
         if fact.kind == "date":
-            return _states_date(text, fact.value) and (len(fact.value) <= 10 or _states_time(text, fact.value))
+            if len(fact.value) <= 10:
+                return _states_date(text, fact.value)
+            return _states_moment(text, fact.value) or (
+                _states_date(text, fact.value) and _states_time(text, fact.value)
+            )
     except (InvalidOperation, ValueError):
         return False
     return _contains_words(text, fact.value)
@@ -97,13 +103,18 @@ def _contains_words(text: str, words: str) -> bool:
         after = r"(?![^\W_])"
     if "@" in needle:
         before, after = r"(?<![\w.+-])", r"(?!\w|[.-]\w)"
-    elif " " not in needle and any(map(str.isdigit, needle)):  # an id is not a part of a longer one
-        before, after = before + r"(?<!\w-)", after + r"(?!-\w)"
+    elif any(map(str.isdigit, needle)):
+        if " " not in needle:  # an id is not a part of a longer one
+            before, after = before + r"(?<!\w[-_])", after + r"(?![-_]\w)"
+    else:  # `in_progress` is what people call "in progress"
+        pattern = re.sub(r"(?<=[^\W_])(?:_|\\-|\\ )(?=[^\W_])", "[ _-]", re.escape(needle))
+        return re.search(before + pattern + after, _folded(text)) is not None
     return re.search(before + re.escape(needle) + after, _folded(text)) is not None
 
 
 def _numbers(text: str) -> Iterator[Decimal]:
-    """Every amount in the text, in each reading that its separators allow."""
+    """Every amount in the text, in each reading that its separators allow. The numbers of a list are none."""
+    text = _without_list_numbers(text)
     text = _ISO_DATE.sub(" ", _ISO_TIME.sub(" ", text))
     for match in _DIGITS.finditer(text):
         before, after = text[max(match.start() - 6, 0) : match.start()], text[match.end() : match.end() + 6]
@@ -115,6 +126,19 @@ def _numbers(text: str) -> Iterator[Decimal]:
         yield from _readings(re.sub(_GAP, "", digits))
         for part in re.split(_GAP, digits) if re.search(_GAP, digits) else ():
             yield from _readings(part)
+
+
+def _without_list_numbers(text: str) -> str:
+    """The text without the `1.`, `2.` … or `1)`, `2)` … at the beginning of lines, where there are at least two."""
+    lists: list[list[tuple[int, int]]] = [[]]
+    for match in _LIST_NUMBER.finditer(text):
+        if int(match[1]) == 1:
+            lists.append([])
+        if int(match[1]) == len(lists[-1]) + 1:
+            lists[-1].append(match.span(1))
+    for start, end in reversed([span for spans in lists if len(spans) > 1 for span in spans]):
+        text = text[:start] + " " * (end - start) + text[end:]
+    return text
 
 
 def _readings(digits: str) -> Iterator[Decimal]:
@@ -140,13 +164,24 @@ def _states_date(text: str, iso: str) -> bool:
     year = rf"(?:(?:,? |-){day.year})?(?!\w)(?!\.?(?:,? |-)(?:19|20)\d\d(?!\d))"
     forms = (
         rf"(?<!\d){day.year}-0?{day.month}-0?{day.day}(?!\d)",
-        rf"(?<!\d){day.year}/0?{day.month}/0?{day.day}(?!\d)",
+        rf"(?<!\d){day.year}(?P<sep>[./])0?{day.month}(?P=sep)0?{day.day}(?!\d)",
         rf"(?<!\d){ordinal}(?: of)?[ -]{names}{year}",
-        rf"(?<!\w){names} {ordinal}{year}",
+        rf"(?<!\w){names} (?:the )?{ordinal}{year}",
         rf"(?<!\d)0?{day.day}(?P<sep>[./-])0?{day.month}(?P=sep){day.year}(?!\d)",
         rf"(?<!\d)0?{day.month}(?P<sep>[/-])0?{day.day}(?P=sep){day.year}(?!\d)",
     )
     return any(re.search(form, folded) for form in forms)
+
+
+def _states_moment(text: str, iso: str) -> bool:
+    """Whether the text has the very moment as a full time with an offset, be it another one."""
+    wanted = datetime.fromisoformat(iso)
+    for match in _ISO_TIME.finditer(text):
+        with suppress(ValueError):
+            moment = datetime.fromisoformat(match.group())
+            if moment.tzinfo is not None and wanted.tzinfo is not None and moment == wanted:
+                return True
+    return False
 
 
 def _states_time(text: str, iso: str) -> bool:

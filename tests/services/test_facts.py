@@ -220,3 +220,51 @@ def test_whatever_people_write_is_read_without_failing(text: str, kind: str, val
 @given(st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)).map(lambda moment: moment.isoformat() + "Z"))
 def test_a_timestamp_states_itself(moment: str) -> None:
     assert states(f"at {moment}", fact_of(moment))
+
+
+@pytest.mark.parametrize("text", ["in progress", "In Progress", "in-progress", "**IN_PROGRESS**", "“in progress”."])
+def test_words_may_be_joined_as_code_joins_them_or_not(text: str) -> None:
+    assert states(f"The status is {text}", Fact(value="in_progress"))
+    assert states(f"The status is {text}", Fact(value="in-progress"))
+    assert states(f"The status is {text}", Fact(value="in progress"))
+
+
+@pytest.mark.parametrize("text", ["inprogress", "in progressive", "login progress", "in: progress"])
+def test_other_words_are_not_taken_for_joined_ones(text: str) -> None:
+    assert not states(text, Fact(value="in_progress"))
+
+
+@pytest.mark.parametrize("text", ["acc_1001_2", "old_acc_1001", "acc_1001-b", "acc-1001", "acc 1001"])
+def test_an_id_is_no_part_of_a_longer_one_and_no_other_spelling(text: str) -> None:
+    assert not states(f"It is {text}.", Fact(value="acc_1001"))
+    assert states("It is _acc_1001_.", Fact(value="acc_1001"))
+
+
+LISTED = "Done:\n1. The owner is Ada\n2. The rate is 20\n  3) nothing else"
+
+
+@pytest.mark.parametrize(("value", "is_stated"), [("1", False), ("2", False), ("3", False), ("20", True)])
+def test_the_numbers_of_a_list_are_no_amounts(value: str, is_stated: bool) -> None:
+    assert states(LISTED, Fact(kind="number", value=value)) is is_stated
+
+
+@pytest.mark.parametrize("text", ["42. That is all", "42", "42.", "- 42. And that is it", "1. a: 42\n2. b"])
+def test_a_lone_number_at_the_beginning_of_a_line_is_an_amount(text: str) -> None:
+    assert states(text, Fact(kind="number", value="42"))
+
+
+def test_a_list_does_not_end_what_another_began() -> None:
+    text = "1. one\n2. other\n\n1. lone"
+    assert not states(text, Fact(kind="number", value="2"))
+
+
+@pytest.mark.parametrize("text", ["2026-03-06T00:30:00+10:00", "2026-03-05 15:30+01:00", "2026-03-05T14:30:00.000Z"])
+def test_a_moment_may_be_given_in_another_offset(text: str) -> None:
+    assert states(f"It starts at {text}", Fact(kind="date", value="2026-03-05T14:30:00Z"))
+    assert not states(f"It starts at {text}", Fact(kind="date", value="2026-03-05T14:31:00Z"))
+
+
+@pytest.mark.parametrize("text", ["March the 5th", "2026.03.05", "2026.3.5"])
+def test_further_usual_dates(text: str) -> None:
+    assert states(text, Fact(kind="date", value="2026-03-05"))
+    assert not states(text, Fact(kind="date", value="2026-05-03"))
