@@ -97,10 +97,12 @@ class Gateway:
 
     @staticmethod
     def _check(name: str, arguments: Mapping[str, Any]) -> None:
-        parameters = _PARAMETERS.get(name) if isinstance(name, str) else None
+        if not isinstance(name, str):
+            raise NotFound(f"the name of a tool is text; there are {', '.join(_PARAMETERS)}")
+        parameters = _PARAMETERS.get(name)
         if parameters is None:
             raise NotFound(
-                f"no tool named {str(name)[:80]!r}; there are {', '.join(_PARAMETERS)}; others go through call_tool"
+                f"no tool named {name[:80]!r}; there are {', '.join(_PARAMETERS)}; others go through call_tool"
             )
         if not isinstance(arguments, Mapping):
             raise InvalidArguments(f"{name} needs its arguments as an object")

@@ -67,6 +67,13 @@ def test_descriptions_hide_meanings_and_keep_the_schema() -> None:
     assert "x-semantic" in json.dumps(agent.world.tools["set_price"].spec.parameters)
 
 
+def _nested(depth: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _ in range(depth):
+        found = {"a": found}
+    return found
+
+
 MISTAKES: dict[str, tuple[Any, Any, str]] = {
     "no such meta-tool": ("rubric", {}, "not_found"),
     "a tool's name": ("set_price", {"job_id": "job_1001", "price": "5"}, "not_found"),
@@ -82,6 +89,9 @@ MISTAKES: dict[str, tuple[Any, Any, str]] = {
     "null": ("describe_tool", {"tool": None}, "invalid_arguments"),
     "arguments as text": ("call_tool", {"tool_name": "post", "arguments": '{"body": "x"}'}, "invalid_arguments"),
     "arguments as list": ("call_tool", {"tool_name": "post", "arguments": []}, "invalid_arguments"),
+    "name that is endless": (_nested(100_000), {}, "not_found"),
+    "name that cannot be printed": (10**5000, {}, "not_found"),
+    "name that is an object": (object(), {}, "not_found"),
     "no object": ("list_services", None, "invalid_arguments"),
     "list as object": ("list_services", [], "invalid_arguments"),
     "text as object": ("list_services", "", "invalid_arguments"),
