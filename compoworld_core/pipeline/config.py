@@ -31,6 +31,9 @@ _FROM_KUBERNETES: Final = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_
 """Kubernetes adds such variables for a service that happens to be named compoworld."""
 
 _ROOT: Final = "configuration"
+_MOST_BYTES: Final = 1024 * 1024
+_DEEPEST: Final = 8
+_MOST_SHOWN: Final = 200
 
 
 def _cores() -> int:
@@ -120,12 +123,18 @@ def load_config(
 
 def _read_file(path: Path, settings: _Settings) -> None:
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise InputError(f"{path}: is larger than {_MOST_BYTES} bytes, so it is no configuration")
+        text = data.decode("utf-8")
         root = yaml.compose(text, yaml.SafeLoader)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 text: byte {error.start + 1}") from error
+    except RecursionError:
+        raise InputError(f"{path}: is nested too deeply") from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         begun = f" {error.context} that begins in line {error.context_mark.line + 1}" if error.context_mark else ""
@@ -143,6 +152,8 @@ def _read_file(path: Path, settings: _Settings) -> None:
 def _leaves(node: yaml.MappingNode, above: Key, path: Path) -> Iterator[tuple[Key, Any, int]]:
     """Keys with their values and lines; a section comes before what is in it."""
     seen: set[str] = set()
+    if len(above) > _DEEPEST:
+        raise InputError(f"{path}:{node.start_mark.line + 1}: {above[0]}: is nested too deeply")
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         name = str(key_node.value)
@@ -156,8 +167,8 @@ def _leaves(node: yaml.MappingNode, above: Key, path: Path) -> Iterator[tuple[Ke
         else:
             try:
                 value = yaml.SafeLoader("").construct_document(value_node)
-            except yaml.YAMLError as error:
-                raise InputError(f"{path}:{line}: {'.'.join(key)}: {error}") from error
+            except (yaml.YAMLError, ValueError, RecursionError) as error:
+                raise InputError(f"{path}:{line}: {'.'.join(key)}: is not a value: {error}") from error
             if value is not None or len(above):
                 yield key, value, line
 
@@ -168,7 +179,7 @@ def _read_environment(environment: Mapping[str, str], settings: _Settings) -> No
             key = tuple(name.removeprefix(PREFIX).lower().split("__"))
             try:
                 value = yaml.safe_load(environment[name])
-            except yaml.YAMLError:
+            except (yaml.YAMLError, ValueError, RecursionError):
                 value = environment[name]
             settings.set(key, value, name)
 
@@ -177,32 +188,40 @@ def _explain(error: dict[str, Any], settings: _Settings) -> str:
     """One problem as: where it is, which key, what was found, what to do."""
     key = tuple(str(step) for step in error["loc"])
     shown = ".".join(key)
-    found = error.get("input")
+    found = _shown(error.get("input"))
     limits = error.get("ctx", {})
     match error["type"]:
         case "extra_forbidden":
             problem = _unknown_key(key)
         case "int_type" | "int_parsing" | "int_from_float":
-            problem = f"{found!r} is not a whole number"
+            problem = f"{found} is not a whole number"
         case "float_type" | "float_parsing":
-            problem = f"{found!r} is not a number"
+            problem = f"{found} is not a number"
         case "bool_type" | "bool_parsing":
-            problem = f"{found!r} is neither true nor false"
+            problem = f"{found} is neither true nor false"
         case "string_type":
-            problem = f"{found!r} is not text; put it in quotes"
+            problem = f"{found} is not text; put it in quotes"
         case "greater_than_equal" | "greater_than":
             least = limits.get("ge", limits.get("gt"))
-            problem = f"{found!r} is too small; use {'at least' if 'ge' in limits else 'more than'} {least}"
+            problem = f"{found} is too small; use {'at least' if 'ge' in limits else 'more than'} {least}"
         case "less_than_equal" | "less_than":
             most = limits.get("le", limits.get("lt"))
-            problem = f"{found!r} is too large; use {'at most' if 'le' in limits else 'less than'} {most}"
+            problem = f"{found} is too large; use {'at most' if 'le' in limits else 'less than'} {most}"
         case "literal_error":
-            problem = f"{found!r} is not known; use {limits['expected']}"
+            problem = f"{found} is not known; use {limits['expected']}"
         case "model_type" | "model_attributes_type" | "dict_type":
-            problem = f"{found!r} is not a section; put `key: value` lines below it"
+            problem = f"{found} is not a section; put `key: value` lines below it"
         case _:
-            problem = f"{error['msg']}, found {found!r}"
+            problem = f"{error['msg']}, found {found}"
     return f"{settings.origin(key)}: {shown}: {problem}"
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        return "such a value"
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
 def _unknown_key(key: Key) -> str:

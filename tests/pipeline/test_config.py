@@ -71,6 +71,9 @@ def test_variables_that_kubernetes_sets_are_no_configuration() -> None:
         pytest.param("store: a\nworkers: 1\nstore: b", 3, "store: is there twice; remove one", id="twice"),
         pytest.param("store: [a", 1, "is not YAML", id="not YAML"),
         pytest.param("store: a\n\tworkers: 1", 2, "is not YAML", id="tab"),
+        pytest.param("tasks: &again\n  self: *again", 1, "tasks: is nested too deeply", id="endless"),
+        pytest.param("workers: 0x" + "f" * 6000, 1, "workers: such a value is too large", id="huge"),
+        pytest.param("workers: " + "9" * 6000, 1, "workers: is not a value", id="more digits than are read"),
         pytest.param("just words", 1, "needs `key: value` lines", id="no mapping"),
     ],
 )
@@ -103,7 +106,14 @@ def test_an_unknown_variable_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(None, "No such file"), (b"\xff\xfe", "is not UTF-8 text")], ids=["missing", "not text"]
+    ("content", "message"),
+    [
+        (None, "No such file"),
+        (b"\xff\xfe", "is not UTF-8 text"),
+        (b"a: " + b"[" * 20_000 + b"]" * 20_000, "is nested too deeply"),
+        (b"#" * 2_000_000, "is larger than"),
+    ],
+    ids=["missing", "not text", "nested", "large"],
 )
 def test_a_file_that_cannot_be_read_is_named(file: Path, content: bytes | None, message: str) -> None:
     if content is not None:
