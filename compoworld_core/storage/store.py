@@ -74,6 +74,8 @@ def open_store(uri: str | Path) -> Store:
     from compoworld_core.storage.files import FileStore
 
     text = str(uri)
+    if text.strip() in ("", "file:", "file://") or "\0" in text or "%00" in text:
+        raise InputError(f"{text!r}: names no directory; use s3://bucket/prefix, file:///absolute/path or a path")
     if "://" not in text:
         return FileStore(Path(text))
     parts = urlsplit(text)

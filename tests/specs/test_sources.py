@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,7 @@ def test_source_strings(tmp_path: Path) -> None:
         pytest.param("jsonl:gone.jsonl", "there is no such file", id="missing"),
         pytest.param("./gone.jsonl.gz", "there is no such file", id="missing-path"),
         pytest.param("jsonl:.", "cannot be read", id="folder"),
+        pytest.param("jsonl:/dev/zero", "is not a regular file", id="device"),
     ],
 )
 def test_unusable_source_string_says_what_to_do(text: str, message: str) -> None:
@@ -161,3 +163,10 @@ def test_file_that_only_claims_to_be_gzip(tmp_path: Path) -> None:
     path.write_bytes(b"\x1f\x8bnot really")
     with pytest.raises(InputError, match="cannot be read"):
         list(open_source(str(path)).servers())
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "found.jsonl"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="is not a regular file"):
+        open_source(str(pipe))

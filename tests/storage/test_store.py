@@ -153,7 +153,10 @@ def test_names_cannot_leave_the_store(store: Store, name: str) -> None:
         store.create(name, b"")
 
 
-@pytest.mark.parametrize("uri", ["gs://bucket/x", "file://host/path", "s3://", "http://x/y"])
+NO_STORES = ["gs://bucket/x", "file://host/path", "s3://", "http://x/y", "", " ", "file://", "a\0b", "file:///a%00b"]
+
+
+@pytest.mark.parametrize("uri", NO_STORES)
 def test_unknown_uri_is_refused_with_the_known_forms(uri: str) -> None:
     with pytest.raises(InputError, match="use s3://bucket/prefix"):
         open_store(uri)

@@ -69,6 +69,8 @@ class JsonlSource:
 
 
 def _looks_gzipped(path: Path) -> bool:
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise InputError(f"{path}: is not a regular file, and it has to be read more than once")
     try:
         with path.open("rb") as file:
             is_gzipped = file.read(2) == _GZIP_MAGIC
