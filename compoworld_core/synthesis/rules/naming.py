@@ -26,7 +26,7 @@ _BUILTIN_NAMES: Final = frozenset(name for name in dir(builtins) if name.islower
 }
 _TAKEN_TABLES: Final = frozenset(dir(State)) | RESERVED | {"tables", "journal", "writes"}
 _TAKEN_METHODS: Final = (
-    frozenset(dir(Service)) | RESERVED | {"state", "context", "domain", "name", "tools", "state_class"}
+    frozenset(dir(Service)) | RESERVED | {"state", "context", "domain", "name", "tools", "state_class", "tool"}
 )
 
 

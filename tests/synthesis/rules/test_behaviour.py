@@ -185,3 +185,11 @@ def test_rows_that_refer_to_each_other_can_be_seeded() -> None:
     )
     running.backend.populate(running.state, Universe.generate(1), random.Random(1), START)
     assert all(len(table) > 0 for table in running.state.tables.values())
+
+
+def test_a_tool_may_be_called_like_the_decorator() -> None:
+    create, lists = tool("create_claim", title=TEXT), tool("list_claims")
+    running = start(service(create, tool("tool", "List all claims"), lists))
+
+    data(running, "create_claim", title="Taxi")
+    assert data(running, "list_claims")[0]["title"] == "Taxi"
