@@ -17,14 +17,13 @@ from functools import cached_property
 from itertools import islice, zip_longest
 from typing import Any, Literal
 
-import jsonschema_rs
-
 from compoworld_core.services.drawing import Drawing
 from compoworld_core.services.record import Row
 from compoworld_core.services.running import RunningService
 from compoworld_core.services.schema import TableSchema, semantic_of
 from compoworld_core.services.universe import Universe
 from compoworld_core.specs.model import JsonObject, ToolSpec
+from compoworld_core.specs.validation import validator
 
 CANDIDATES = 32
 """Most candidates that are drawn for a tool."""
@@ -39,6 +38,10 @@ _MANNERS_AFTERWARDS: tuple[Manner, ...] = ("echoing", "fresh", "echoing", "novel
 
 _STRANGERS = 7_000_003
 """Seed of a universe that no world has, for values that must be new."""
+
+_DEEPEST = 12
+_MOST_PARTS = 5_000
+"""What one candidate may consist of; schemas may be recursive, and ask for lists of lists without end."""
 
 _ROWS = 200
 """Rows of a table that a vocabulary reads at most."""
@@ -164,7 +167,7 @@ class Arguments:
     def allows(self, name: str, value: Any) -> bool:
         """Whether the schema of an argument allows a value."""
         if name not in self._validators:
-            self._validators[name] = jsonschema_rs.Draft202012Validator(self.properties[name])
+            self._validators[name] = validator(self.properties[name])
         try:
             return self._validators[name].is_valid(value)  # type: ignore[no-any-return]
         except ValueError:
@@ -280,8 +283,25 @@ class _Source:
     manner: Manner
     wanders: bool = False
     used: set[str] = field(default_factory=set)
+    _depth: int = 0
+    _parts: int = 0
 
     def value(self, name: str, schema: JsonObject) -> Any:
+        """A value for an argument or a part of one.
+
+        Raises:
+            ValueError: None was found, or it would be nested too deeply or have too many parts.
+        """
+        self._parts += 1
+        if self._depth > _DEEPEST or self._parts > _MOST_PARTS:
+            raise ValueError(f"{name!r} is too large")
+        self._depth += 1
+        try:
+            return self._value(name, schema)
+        finally:
+            self._depth -= 1
+
+    def _value(self, name: str, schema: JsonObject) -> Any:
         schema = _plain(schema)
         word = semantic_of(schema)
         kinds = _kinds(schema)

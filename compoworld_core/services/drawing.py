@@ -14,10 +14,9 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-import jsonschema_rs
-
 from compoworld_core.services.schema import semantic_of
 from compoworld_core.services.universe import Organisation, Person, Product, Project, Universe
+from compoworld_core.specs.validation import validator
 
 _SUBJECTS = (
     "Quarterly review",
@@ -65,6 +64,9 @@ _SENTENCES = (
 _TAGS = ("urgent", "internal", "external", "quarterly", "renewal", "hardware", "training", "legal", "pilot", "archive")
 _DEEPEST = 6
 """Levels of nesting below which only empty lists and objects are drawn; schemas may be recursive."""
+_MOST_PARTS = 2_000
+_MOST_CHARS = 1_000_000
+"""What one value may consist of; schemas may ask for lists of lists without end, or for texts of any length."""
 
 _STAFF_ROLES = frozenset(
     """
@@ -89,6 +91,8 @@ class Drawing:
     ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
     _people: dict[str, Person] = field(default_factory=dict)
     _depth: int = 0
+    _parts: int = 0
+    _chars: int = 0
 
     def fresh(self) -> Drawing:
         """The same source for another row: its people, places and products are drawn anew."""
@@ -102,14 +106,19 @@ class Drawing:
         """
         if self._depth > _DEEPEST:
             raise ValueError(f"{name!r} is nested too deeply")
-        validator = jsonschema_rs.Draft202012Validator(_local(schema))
+        if self._depth == 0:
+            self._parts = self._chars = 0
+        self._parts += 1
+        if self._parts > _MOST_PARTS:
+            raise ValueError(f"{name!r} has too many parts")
+        is_valid = validator(_local(schema)).is_valid
         self._depth += 1
         try:
             candidates = self._candidates(name, schema)
         finally:
             self._depth -= 1
         for candidate in candidates:
-            if validator.is_valid(candidate):
+            if is_valid(candidate):
                 return candidate
         raise ValueError(f"no value found for {name!r}")
 
@@ -123,7 +132,7 @@ class Drawing:
         alternatives = [part for key in ("anyOf", "oneOf") for part in schema.get(key, ()) if isinstance(part, dict)]
         if not alternatives:
             return drawn
-        is_valid = jsonschema_rs.Draft202012Validator(_local(schema)).is_valid
+        is_valid = validator(_local(schema)).is_valid
         for part in self.rng.sample(alternatives, len(alternatives)):
             if is_valid(drawn):
                 return drawn
@@ -239,6 +248,8 @@ class Drawing:
                 items = schema.get("items", {})
                 part = {**_definitions(schema), **items} if isinstance(items, dict) else {}
                 count = max(int(schema.get("minItems", 1)), 1)
+                if self._parts + count > _MOST_PARTS:
+                    raise ValueError(f"{name!r} has too many parts")
                 with suppress(ValueError):
                     found.append([self.value(name, part) for _ in range(count)])
                 found.append([])
@@ -251,6 +262,9 @@ class Drawing:
     def _words(self, name: str, schema: Mapping[str, Any]) -> str:
         words = f"{name.replace('_', ' ').strip().capitalize() or 'Value'} {self.rng.randint(100, 9999)}"
         low, high = int(schema.get("minLength", 0)), schema.get("maxLength")
+        self._chars += low
+        if self._chars > _MOST_CHARS:
+            raise ValueError(f"{name!r} has to be too long")
         words = words.ljust(low, "x")
         return words[: int(high)] if high is not None else words
 

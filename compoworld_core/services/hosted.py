@@ -17,7 +17,6 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Final, Self
 
-import jsonschema_rs
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
@@ -39,6 +38,7 @@ from compoworld_core.services.package import ServicePackage
 from compoworld_core.services.record import describe_validation_error
 from compoworld_core.services.state import State
 from compoworld_core.services.universe import Universe
+from compoworld_core.specs.validation import validator
 from compoworld_core.storage.digest import digest
 
 CALL_S: Final = 2.0
@@ -286,9 +286,9 @@ class HostedBackend(ToolBackend):
             raise InvalidArguments(f"the arguments are not JSON: {str(error)[:200]}") from None
         if len(text) > MAX_ARGUMENT_BYTES:
             raise LimitExceeded(f"the arguments have {len(text)} bytes; at most {MAX_ARGUMENT_BYTES} are accepted")
-        validator = self._validators.get(tool) or self._compiled(tool)
+        compiled = self._validators.get(tool) or self._compiled(tool)
         try:
-            wrong = next(validator.iter_errors(plain), None)
+            wrong = next(compiled.iter_errors(plain), None)
         except ValueError as error:
             raise InvalidArguments(f"the arguments are not acceptable: {str(error)[:200]}") from None
         if wrong is not None:
@@ -302,11 +302,11 @@ class HostedBackend(ToolBackend):
         except KeyError:
             raise NotFound(f"{self._package.name} has no tool {tool!r}") from None
         try:
-            validator = jsonschema_rs.Draft202012Validator(parameters, offline=True)
+            compiled = validator(parameters)
         except ValueError as error:
             raise HostFault(f"the parameters of {tool} are no JSON Schema: {error}") from None
-        self._validators[tool] = validator
-        return validator
+        self._validators[tool] = compiled
+        return compiled
 
 
 def _rewrite(state: State, reply: dict[str, Any]) -> None:

@@ -13,11 +13,11 @@ from datetime import date, datetime, time
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
-import jsonschema_rs
 from pydantic import ValidationError
 
 from compoworld_core.errors import InvalidArguments
 from compoworld_core.services.entity import Entity, require_frozen
+from compoworld_core.specs.validation import validator
 
 Row = dict[str, Any]
 """JSON view of a record: only str, int, float, bool, None, lists and dicts."""
@@ -155,7 +155,7 @@ class SchemaRecords(RecordType[FrozenRow]):
 
     def __init__(self, name: str, schema: Mapping[str, Any]) -> None:
         self.name = name
-        self._validator = jsonschema_rs.Draft202012Validator(dict(schema), validate_formats=True, formats=_FORMATS)
+        self._validator = validator(schema, validate_formats=True, formats=_FORMATS)
 
     def build(self, fields: Mapping[str, Any]) -> FrozenRow:
         """Validate a JSON row and freeze it."""

@@ -6,13 +6,14 @@ import math
 import re
 from typing import Any, Final
 
-import jsonschema_rs
-
 from compoworld_core.specs.model import JsonObject
+from compoworld_core.specs.validation import validator
 from compoworld_core.specs.values import Budget, Unusable, coerce, has_type, json_equal_key
 
 MAX_ENUM: Final = 2_000
 SENTINEL_BOUND: Final = 2**53 - 1
+LEAST_COUNTS: Final = {"minLength": 2_000, "minItems": 100, "minProperties": 100, "minContains": 100}
+"""Most that a schema may require at least: what nobody would send is a mistake, or meant to exhaust whoever tries."""
 """Largest safe integer of JavaScript: generators write it where they mean "no bound"."""
 
 TYPES: Final = ("string", "integer", "number", "boolean", "object", "array", "null")
@@ -172,6 +173,8 @@ def repair_counts(raw: JsonObject, budget: Budget) -> JsonObject:
             budget.note("drop-invalid-keyword")
         elif number >= SENTINEL_BOUND:
             budget.note("drop-sentinel-bound")
+        elif number > LEAST_COUNTS.get(keyword, math.inf):
+            budget.note("drop-unreachable-minimum")
         else:
             counts[keyword] = int(number)
     for thing in ("Length", "Items", "Properties", "Contains"):
@@ -194,7 +197,7 @@ def repair_pattern(raw: object, budget: Budget) -> str | None:
 def is_pattern(text: str) -> bool:
     """Whether the text is a regular expression as JSON Schema understands them."""
     try:
-        jsonschema_rs.Draft202012Validator({"pattern": text})
+        validator({"pattern": text})
     except ValueError:
         return False
     return True

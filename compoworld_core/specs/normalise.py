@@ -10,13 +10,12 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final, get_args
 
-import jsonschema_rs
-
 from compoworld_core.specs.arguments import documented_arguments, object_from_documentation
 from compoworld_core.specs.domains import infer_domain
 from compoworld_core.specs.model import Domain, Effect, JsonObject, Rejection, ServiceSpec, ToolSpec
 from compoworld_core.specs.names import service_name, tool_names
 from compoworld_core.specs.schema import repair_parameters, repair_returns
+from compoworld_core.specs.validation import validator
 from compoworld_core.specs.values import Budget
 from compoworld_core.specs.verbs import common_prefix, parse_name, tokenise
 
@@ -258,7 +257,7 @@ def _text(raw: object, limit: int, budget: Budget) -> str:
 def _invalid(schema: JsonObject) -> str:
     """Why a schema is not valid and self-contained; empty if it is."""
     try:
-        jsonschema_rs.Draft202012Validator(schema)
+        validator(schema)
     except ValueError as error:
         return str(error).splitlines()[0][:300]
     return ""

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
-import jsonschema_rs
 from pydantic import ValidationError
 
 from compoworld_core.errors import CompoWorldError, ServiceBug
@@ -26,6 +25,7 @@ from compoworld_core.services.semantics import SEMANTIC_KEY
 from compoworld_core.services.state import State
 from compoworld_core.services.universe import Universe
 from compoworld_core.specs.model import JsonObject, ServiceSpec, ToolSpec
+from compoworld_core.specs.validation import validator
 
 BuildReason = Literal["disallowed", "definition", "service", "host", "tools", "schema"]
 
@@ -251,7 +251,7 @@ def _unholdable(schema: JsonObject) -> Iterator[str]:
         elif isinstance(node, list):
             todo += [(child, depth + 1) for child in node]
     try:
-        jsonschema_rs.Draft202012Validator(schema, offline=True)
+        validator(schema)
     except ValueError as error:
         yield f"it is no JSON Schema: {str(error)[:300]}"
 

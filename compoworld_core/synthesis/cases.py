@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-import jsonschema_rs
-
 from compoworld_core.services.arguments import DANGLING, DANGLING_NUMBER
 from compoworld_core.services.schema import semantic_of
 from compoworld_core.specs.model import JsonObject
+from compoworld_core.specs.validation import validator
 
 MAX_CASES = 56
 """Most cases of one tool; every kind keeps its share."""
@@ -92,11 +91,11 @@ _STRUCTURAL = frozenset({"missing", "extra", "wrong_type", "null"})
 
 
 def _judge(parameters: JsonObject) -> Any:
-    validator = jsonschema_rs.Draft202012Validator(parameters)
+    is_valid = validator(parameters).is_valid
 
     def is_legal(arguments: Mapping[str, Any]) -> bool | None:
         try:
-            return bool(validator.is_valid(arguments))
+            return is_valid(arguments)
         except (ValueError, OverflowError):
             return None
 

@@ -6,10 +6,9 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
-import jsonschema_rs
-
 from compoworld_core.errors import TOOL_ERRORS, CompoWorldError, ToolError
 from compoworld_core.services.envelope import Envelope
+from compoworld_core.specs.validation import validator
 from compoworld_core.storage.digest import canonical_json
 from compoworld_core.synthesis.finding import Finding, printable
 from compoworld_core.synthesis.trial import Sample, Trial, Tried, overlay, shown
@@ -153,7 +152,7 @@ def _validator(schema: Any) -> Any:
     if schema is None:
         return None
     try:
-        return jsonschema_rs.Draft202012Validator(schema)
+        return validator(schema)
     except ValueError:
         return None
 

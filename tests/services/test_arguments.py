@@ -161,3 +161,15 @@ def test_alternatives_of_an_id_end_with_one_that_nothing_has(running: RunningSer
 
     assert found[-1] == DANGLING
     assert set(found[:-1]) <= _rows(running, "tickets").keys()
+
+
+def test_a_tool_that_no_argument_satisfies_has_no_candidates(running: RunningService) -> None:
+    node = {
+        "type": "object",
+        "properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/node"}, "minItems": 3}},
+        "required": ["kids"],
+    }
+    parameters = {"type": "object", "properties": {"tree": {"$ref": "#/$defs/node"}}, "required": ["tree"]}
+    tool = ToolSpec(name="plant", description="d", parameters={**parameters, "$defs": {"node": node}}, effect="write")
+
+    assert list(draw_arguments(tool, running, random.Random(1))) == []

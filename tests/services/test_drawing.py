@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from functools import cache
 from typing import Annotated, Any
 
@@ -107,6 +108,32 @@ def test_recursive_schemas_come_to_an_end() -> None:
     }
 
     jsonschema_rs.Draft202012Validator(tree).validate(drawing().object(tree))
+
+
+LIST: dict[str, Any] = {"type": "array", "minItems": 60}
+NESTED: dict[str, Any] = {**LIST, "items": {**LIST, "items": {**LIST, "items": {**LIST, "items": {"type": "string"}}}}}
+ENDLESS: dict[str, Any] = {
+    "type": "object",
+    "properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/node"}, "minItems": 3}},
+    "required": ["kids"],
+}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "minLength": 50_000_000},
+        {"type": "array", "items": {"type": "string", "minLength": 10_000}, "minItems": 1_000_000},
+        {"$defs": {"node": ENDLESS}, **ENDLESS},
+        NESTED,
+    ],
+    ids=["text", "list", "recursive", "nested"],
+)
+def test_what_would_be_too_large_is_said_soon(schema: dict[str, Any]) -> None:
+    start = time.process_time()
+    with pytest.raises(ValueError, match=r"."):
+        drawing().value("field", schema)
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize("keyword", ["oneOf", "anyOf"])

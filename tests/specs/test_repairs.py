@@ -91,6 +91,7 @@ PROPERTY_CASES: list[tuple[Repair, Json, Json]] = [
     ("drop-optional-marker", {"type": "string", "optional": True}, {"type": "string"}),
     ("drop-remote-reference", {"$ref": "https://example.org/schema.json"}, {}),
     ("drop-sentinel-bound", {"type": "integer", "maximum": 2**53 - 1}, {"type": "integer"}),
+    ("drop-unreachable-minimum", {"type": "string", "minLength": 50_000_000}, {"type": "string"}),
     ("drop-title", {"type": "string", "title": "X"}, {"type": "string"}),
     ("drop-unknown-keywords", {"type": "string", "widget": "slider"}, {"type": "string"}),
     ("drop-unknown-type", {"type": "Gizmo"}, {}),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import jsonschema_rs
-
+from compoworld_core.specs.validation import validator
 from compoworld_core.synthesis.rules.model import Operation
 from compoworld_core.synthesis.rules.naming import quoted
 from compoworld_core.synthesis.rules.reading import Parameter
@@ -87,7 +86,7 @@ def page_base(item: Parameter) -> int:
 def _is_legal(item: Parameter) -> bool:
     schema = {key: value for key, value in item.schema.items() if key != "$ref"}
     try:
-        return jsonschema_rs.is_valid(schema, item.default)
+        return validator(schema).is_valid(item.default)
     except ValueError:
         return False
 
