@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-from compoworld_core.errors import CompoWorldError, InputError
+from compoworld_core.errors import CompoWorldError, InputError, StorageError
 from compoworld_core.pipeline.graph import StageGraph
 from compoworld_core.pipeline.stage import Inputs, Shard, StagePlan, plan_stage
 from compoworld_core.pipeline.workers import Failure, Workers
@@ -160,8 +160,17 @@ def _opened(uri: str) -> Store:
 def run_shard(store: Store, plan: StagePlan, index: int) -> None:
     """Make one shard and commit it to every output; it counts once the last of them is committed.
 
-    Killed in between, it is made again: the outputs that were committed keep their rows, which are the same.
+    Killed in between, it is made again: the outputs that were committed keep their rows, which are the same. Where
+    another run was faster and has cleared this attempt's files away, its commit is adopted.
     """
+    try:
+        _make_shard(store, plan, index)
+    except StorageError:
+        if not is_shard_committed(store, plan, index):
+            raise
+
+
+def _make_shard(store: Store, plan: StagePlan, index: int) -> None:
     stage = plan.stage
     shard = Shard(index, plan.shards)
     start = time.monotonic()

@@ -252,3 +252,20 @@ def test_a_stage_that_is_not_deterministic_has_one_output() -> None:
 @pytest.mark.parametrize(("things", "shards"), [(0, 1), (1, 1), (10, 1), (11, 2), (10_000, 200)])
 def test_shards_follow_from_what_there_is(things: int, shards: int) -> None:
     assert shards_for(things, 10) == shards
+
+
+def test_a_run_that_another_overtakes_adopts_what_that_one_made(uri: str) -> None:
+    store = open_store(uri)
+    plan = resolve(store, GRAPH, CONFIGS, "count")
+
+    def overtaken(config: CountConfig, inputs: Any, shard: Any) -> Any:
+        rows = plan.stage.run(config, inputs, shard)
+        yield next(rows)
+        run_fakes(uri)  # finishes the stage and clears away what is of no use any more
+        yield from rows
+
+    run_shard(store, replace(plan, stage=replace(plan.stage, run=overtaken)), 0)
+
+    diary = Diary()
+    run_fakes(uri, progress=diary)
+    assert diary.made == []
