@@ -12,11 +12,10 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-import jsonschema_rs
-
 from compoworld_core.services.drawing import Drawing
 from compoworld_core.services.universe import Universe
 from compoworld_core.specs.model import JsonObject
+from compoworld_core.specs.validation import validator
 from compoworld_core.synthesis.rules.expressions import is_strict
 from compoworld_core.synthesis.rules.model import EntityField, EntityModel, Filter, Operation
 from compoworld_core.synthesis.rules.reading import Parameter
@@ -269,7 +268,7 @@ def _stepped(value: Any, kept: TypeExpr, step: int) -> Any:
 
 def _is_legal(schema: JsonObject, value: Any) -> bool:
     try:
-        return jsonschema_rs.is_valid({key: part for key, part in schema.items() if key != "$ref"}, value)
+        return validator({key: part for key, part in schema.items() if key != "$ref"}).is_valid(value)
     except ValueError:
         return False
 
