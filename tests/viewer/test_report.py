@@ -43,9 +43,7 @@ def _blocks(page: str) -> dict[str, object]:
 
 def test_numbers_stand_in_the_page_itself(page: str) -> None:
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
-    assert (
-        "4 services with 113 verified tools, recombined into 1 task and 1 verified trajectory" in text
-    )
+    assert "4 services with 113 verified tools, recombined into 1 task and 1 verified trajectory" in text
     assert "1 of 2 attempts" in text
     assert "dead end: nothing to do in a service" in text
     assert "0123abcd" in text
