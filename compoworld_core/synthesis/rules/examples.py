@@ -133,7 +133,7 @@ class Examples:
         is_plain = type_.kind == "text" and isinstance(value, str) and not type_.values
         if is_plain and entity.fields[name].reference is None and not {"maxLength", "format"} & set(type_.schema):
             return f"p{number}.{value}" if type_.word == "email" else f"{value}{number}"
-        if type_.kind == "integer" and _is_legal(type_.schema, value + number):
+        if type_.kind == "integer" and is_legal(type_.schema, value + number):
             return value + number
         return self.unlike(entity, name, value)
 
@@ -170,9 +170,9 @@ class Examples:
             argument = int(number) if number == int(number) else float(number)
             if type_.kind == "integer" and isinstance(argument, float):
                 raise NoExample(item.parameter.name)
-        if not _is_legal(item.parameter.schema, argument):
+        if not is_legal(item.parameter.schema, argument):
             raise NoExample(item.parameter.name)
-        if field.type.kind not in ("day", "moment") and not _is_legal(
+        if field.type.kind not in ("day", "moment") and not is_legal(
             field.type.schema, float(outside) if field.type.kind == "decimal" else outside
         ):
             raise NoExample(item.parameter.name)
@@ -207,7 +207,7 @@ class Examples:
     def filter_argument(self, operation: Operation, item: Filter, row: JsonObject) -> Any:
         """An argument that the row passes."""
         value = self._filter_argument(operation, item, row)
-        if not _is_legal(item.parameter.schema, value):
+        if not is_legal(item.parameter.schema, value):
             raise NoExample(item.parameter.name)
         return value
 
@@ -266,7 +266,8 @@ def _stepped(value: Any, kept: TypeExpr, step: int) -> Any:
     return value + step
 
 
-def _is_legal(schema: JsonObject, value: Any) -> bool:
+def is_legal(schema: JsonObject, value: Any) -> bool:
+    """Whether a parameter's schema, less what it refers to, allows a value."""
     try:
         return validator({key: part for key, part in schema.items() if key != "$ref"}).is_valid(value)
     except ValueError:

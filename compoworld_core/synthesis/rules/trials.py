@@ -12,7 +12,7 @@ from typing import Any
 
 from compoworld_core.specs.model import JsonObject
 from compoworld_core.storage.digest import canonical_json
-from compoworld_core.synthesis.rules.examples import Examples, NoExample
+from compoworld_core.synthesis.rules.examples import Examples, NoExample, is_legal
 from compoworld_core.synthesis.rules.listing_trials import ListingTrials
 from compoworld_core.synthesis.rules.model import EntityModel, Operation, ServicePlan, Setting
 from compoworld_core.synthesis.rules.reading import Parameter
@@ -31,6 +31,10 @@ class Trials:
     def __init__(self, plan: ServicePlan, examples: Examples) -> None:
         self._plan = plan
         self._examples = examples
+        self._properties = {
+            item.reading.tool.name: {parameter.wire: parameter.schema for parameter in item.reading.parameters}
+            for item in plan.operations
+        }
 
     def tests(self) -> tuple[SelfTest, ...]:
         """The tests of each tool, as far as examples are found."""
@@ -39,9 +43,22 @@ class Trials:
     def _of(self, operation: Operation) -> Iterator[SelfTest]:
         for maker in self._makers(operation):
             try:
-                yield maker()
+                test = maker()
             except NoExample:
                 continue
+            if all(self._is_possible(step) for step in test.steps):
+                yield test
+
+    def _is_possible(self, step: Step) -> bool:
+        """Whether the spec allows a step's arguments; ids of our own may not look as a service wants its ids to look."""
+        if step.expect.error == "invalid_arguments":
+            return True
+        properties = self._properties[step.tool]
+        return all(
+            is_legal(properties[name], value)
+            for name, value in step.arguments.items()
+            if name in properties and not (isinstance(value, dict) and REF in value)
+        )
 
     def _makers(self, operation: Operation) -> Iterator[Maker]:
         if operation.kind in ("list", "count"):
