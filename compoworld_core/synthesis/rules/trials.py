@@ -50,7 +50,7 @@ class Trials:
                 yield test
 
     def _is_possible(self, step: Step) -> bool:
-        """Whether the spec allows a step's arguments; ids of our own may not look as a service wants its ids to look."""
+        """Whether the spec allows a step's arguments; the ids of examples may not look as a service wants them."""
         if step.expect.error == "invalid_arguments":
             return True
         properties = self._properties[step.tool]
