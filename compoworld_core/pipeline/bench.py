@@ -28,8 +28,8 @@ from compoworld_core.worlds.world import World, open_world
 
 ROWS: Final = 10_000
 SERVICES: Final = 10
-BATCHES: Final = 60
-CALLS: Final = 200
+BATCHES: Final = 20
+CALLS: Final = 1_000
 """Calls in a batch."""
 
 _START: Final = datetime(2026, 1, 12, 9, tzinfo=UTC)
