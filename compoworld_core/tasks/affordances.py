@@ -80,6 +80,7 @@ class Writing:
         links: Entity whose row's id each other argument is.
         required: Arguments that every call has.
         sets: Fields that every call leaves with the same value (`status: closed`).
+        starts: Fields in which every created row is alike, whatever the arguments: choices, and what is empty at first.
         needs: Fields that had one value before every call that worked, where others were refused.
         id_path: Where the answer carries the row's id, for a created row.
     """
@@ -92,6 +93,7 @@ class Writing:
     links: Mapping[str, str]
     required: tuple[str, ...]
     sets: Mapping[str, Any]
+    starts: Mapping[str, Any]
     needs: Mapping[str, Any]
     id_path: str | None
 
@@ -376,6 +378,7 @@ def _writing_of(
         links=links,
         required=required,
         sets=sets,
+        starts=_first_values(spec, cases, copies, running.package.tables.tables[table]) if change == "created" else {},
         needs=_preconditions(cases, refused, key, rows.get(table, []), choices) if change == "updated" else {},
         id_path=id_path,
     )
@@ -423,6 +426,24 @@ def _constant_effects(
         if same and moved and len(cases) > 1:
             effects[name] = value
     return effects
+
+
+def _first_values(
+    spec: ToolSpec,
+    cases: list[tuple[dict[str, Any], Row | None, Row | None]],
+    copies: Mapping[str, str],
+    schema: TableSchema,
+) -> dict[str, Any]:
+    given = {name for arguments, _, _ in cases for name in arguments}
+    unknown = spec.parameters.get("properties", {}).keys() - given  # nobody has seen what these would do
+    found: dict[str, Any] = {}
+    for name, value in (cases[0][2] or {}).items():
+        is_empty = value in (None, []) and not schema.semantics.get(name, "").startswith("id:")
+        if name in copies.values() or name in unknown or not (is_empty or name in schema.choices):
+            continue
+        if len(cases) > 2 and all(after is not None and after.get(name) == value for _, _, after in cases):
+            found[name] = value
+    return found
 
 
 def _preconditions(

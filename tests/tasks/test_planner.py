@@ -7,12 +7,13 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from itertools import groupby
+from itertools import groupby, islice
 
 import pytest
 
 from compoworld_core.rollouts.episode import run_episode
 from compoworld_core.rollouts.oracle import oracles
+from compoworld_core.services.arguments import Arguments, Vocabulary
 from compoworld_core.tasks.gates import alternative_orders
 from compoworld_core.tasks.mutation import mutants
 from compoworld_core.tasks.play import Stage
@@ -138,3 +139,41 @@ def test_many_seeds_keep_the_promises(services: Services) -> None:
         ]
         assert len(made) == 20
         test_accepted_tasks_keep_what_the_gates_promise(made, services)
+
+
+def test_what_was_created_is_not_to_be_cancelled_or_settled_afterwards(tasks: list[Task], services: Services) -> None:
+    noticed: Counter[bool] = Counter()
+    for task in tasks:
+        world = open_world(task.recipe, services[0])
+        done = Stage(world).play(task.solution)
+        made = {
+            (name, key): table.schema.choices
+            for name in {step.service for step in task.solution.steps}
+            for table in done.world.services[name].state.tables.values()
+            for key, before, after in table.changed()
+            if before is None and after is not None
+        }
+        for tool in done.world.tools.values():
+            if tool.spec.effect == "read" or not any(name == tool.service for name, _ in made):
+                continue
+            running = done.world.services[tool.service]
+            drawn = Arguments(tool.spec, Vocabulary(running, world.universe), random.Random(1))
+            for arguments in islice(drawn.candidates(), 8):
+                twin = done.world.fork()
+                changes = twin.call(tool.name, arguments).changes
+                if any(
+                    (before := change.before_row) is not None
+                    and (after := change.after_row) is not None
+                    and any(before[name] != after[name] for name in made.get((tool.service, change.key), ()))
+                    for change in changes
+                ):
+                    verdict = verify(task.rubric, twin, done.answer)
+                    noticed[not verdict.success] += 1
+    assert noticed[True] > 10 * noticed[False], "only what depends on arguments that are left open may pass"
+
+
+def test_a_written_title_is_no_part_of_another(tasks: list[Task]) -> None:
+    text = " ".join(task.rubric.model_dump_json() for task in tasks)
+
+    assert '"mentions"' in text
+    assert '"op":"contains","value":"' not in text.replace('"value":""', "")

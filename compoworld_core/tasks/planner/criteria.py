@@ -27,6 +27,7 @@ def criteria_of(plan: Plan, reported: list[Known]) -> tuple[Criterion, ...]:
     for number, written in enumerate(plan.written, 1):
         condition, text = _written(plan, written)
         found.append(Criterion(id=f"write_{number}", description=text, condition=condition, holds_initially=False))
+    found += _left(plan)
     found += _kept(plan)
     found += _collateral(plan)
     found += _bystanders(plan)
@@ -132,7 +133,8 @@ def _tests(plan: Plan, written: Written, row: Row) -> Iterator[Test]:
         if isinstance(value, str) and value in created:
             yield Test(field=name, row=_reference(plan, created[value]))
         elif semantic_of(schema.row["properties"].get(name)) in ("title", "text") and isinstance(value, str):
-            yield Test(field=name, op="contains", value=value)
+            whole = bool(value.strip())  # not as a part of a longer word or number
+            yield Test(field=name, op="mentions" if whole else "contains", value=value, kind="text" if whole else None)
         else:
             yield Test(field=name, value=value)
     if written.change == "created":
@@ -147,6 +149,44 @@ def _tests(plan: Plan, written: Written, row: Row) -> Iterator[Test]:
             yield Test(field=name, op="mentions", value=fact.value, kind=fact.kind)
 
 
+def _left(plan: Plan) -> Iterator[Criterion]:
+    """Created rows stay as they were created, but for what else the plan does with them: no sign-up is cancelled."""
+    for number, written in enumerate(plan.written, 1):
+        if written.change != "created":
+            continue
+        row = _row(plan, written)
+        tests = tuple(_tests(plan, written, row))
+        tool = next(step.tool for step in plan.steps if step.id == written.step)
+        writings = (item for item in plan.affordances[written.service].writings if item.tool == tool)
+        told = {test.field for test in tests}
+        starts = {
+            name: value
+            for writing in writings
+            if (writing.table, writing.change) == (written.table, "created")
+            for name, value in writing.starts.items()
+            if name not in told and row.get(name) == value
+        }
+        if starts:
+            yield Criterion(
+                id=f"left_{number}",
+                description=f"nothing else is done with the {written.noun} in {written.service}",
+                condition=All(
+                    parts=tuple(
+                        Rows(
+                            service=written.service,
+                            table=written.table,
+                            where=(*tests, Test(field=name, op="ne", value=value)),
+                            change="created",
+                            at_least=0,
+                            at_most=0,
+                        )
+                        for name, value in starts.items()
+                    )
+                ),
+                holds_initially=True,
+            )
+
+
 def _reference(plan: Plan, written: Written, field: str = "id") -> RowRef:
     """A created row, by everything that the instruction says of it."""
     tests = tuple(_tests(plan, written, _row(plan, written)))
@@ -156,7 +196,8 @@ def _reference(plan: Plan, written: Written, field: str = "id") -> RowRef:
 def _collateral(plan: Plan) -> Iterator[Criterion]:
     """In tables that the plan's calls change, nothing else is changed.
 
-    Where a call leaves rows of another table behind, such as old revisions, any number may be left.
+    Where a call leaves rows of another table behind, such as old revisions, any number may be left, but only such as
+    the plan leaves: of the same rows, and alike in their choices.
     """
     written = {(item.service, item.table) for item in plan.written}
     kinds: dict[tuple[str, str], Counter[str]] = {}
@@ -179,10 +220,27 @@ def _collateral(plan: Plan) -> Iterator[Criterion]:
                     Rows(service=service, table=table, change="created", at_least=0, at_most=most),
                     Rows(service=service, table=table, where=others, change="updated", at_least=0, at_most=0),
                     Rows(service=service, table=table, change="deleted", at_least=0, at_most=counts["deleted"]),
+                    *(_alike(plan, service, table) if most is None else ()),
                 )
             ),
             holds_initially=True,
         )
+
+
+def _alike(plan: Plan, service: str, table: str) -> Iterator[Rows]:
+    """No created row refers to what the plan's do not refer to, or differs from all of them in a choice."""
+    schema = plan.schema(service, table)
+    made = {key for place, name, key, kind in plan.changed if (place, name, kind) == (service, table, "created")}
+    rows = [row for row in plan.rows(service, table) if row["id"] in made]
+    links = {link.field for link in schema.foreign_keys}
+    for name in sorted({*links, *schema.choices} & set(schema.row["properties"])) if rows else ():
+        values = [row.get(name) for row in rows]
+        if any(isinstance(value, list | dict) for value in values):
+            continue
+        where = tuple(
+            Test(field=name, op="ne", value=value) for place, value in enumerate(values) if value not in values[:place]
+        )
+        yield Rows(service=service, table=table, where=where, change="created", at_least=0, at_most=0)
 
 
 def _moved(plan: Plan) -> dict[tuple[str, str], set[str]]:
@@ -202,6 +260,9 @@ def _kept(plan: Plan) -> Iterator[Criterion]:
     }
     for (service, table), keys in _moved(plan).items():
         rows |= {(service, table, key): noun(plan.schema(service, table).entity) for key in sorted(keys)}
+    for service, table, key, kind in plan.changed:
+        if kind == "updated":  # also those that a call changes beside the row that it is about
+            rows.setdefault((service, table, key), noun(plan.schema(service, table).entity))
     planted = {
         (item.do.service, item.do.table, str(item.do.values["id"])): item.do.values
         for item in plan.plants
