@@ -16,6 +16,7 @@ from compoworld_core.rollouts.oracle import oracles
 from compoworld_core.services.arguments import Arguments, Vocabulary
 from compoworld_core.tasks.gates import alternative_orders
 from compoworld_core.tasks.mutation import mutants
+from compoworld_core.tasks.planner.writes import _restyled
 from compoworld_core.tasks.play import Stage
 from compoworld_core.tasks.rubric import verify
 from compoworld_core.tasks.sampler import ServiceTools, TaskSettings, sample_tasks
@@ -177,3 +178,11 @@ def test_a_written_title_is_no_part_of_another(tasks: list[Task]) -> None:
 
     assert '"mentions"' in text
     assert '"op":"contains","value":"' not in text.replace('"value":""', "")
+
+
+def test_names_that_a_service_keeps_in_its_own_style_are_checked() -> None:
+    row = {"id": "chn_1", "name": "site-visit-12", "title": "Site visit 12", "topic": "", "size": 12}
+
+    assert [*_restyled({"name": "Site visit 12"}, (), row, ("title",))] == ["name"]
+    assert not [*_restyled({"name": "Site visit 12"}, ("name",), row, ())]
+    assert not [*_restyled({"name": "Site visit 1", "topic": "", "size": 12, "lead": {"$value": "x"}}, (), row, ())]

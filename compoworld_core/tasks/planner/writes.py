@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from compoworld_core.services.record import Row
 from compoworld_core.services.state import RowChange
 from compoworld_core.tasks.affordances import Reading, Writing
 from compoworld_core.tasks.planner.filling import Filling, fill, with_choice
@@ -45,6 +46,9 @@ def commit_write(
     called = entity if is_one_of else plan.noun_for(service, writing.table, main[0].key, kind)
     texts = {*(name for name, _ in filling.mentions), *filling.free}
     fields = [field for name, field in writing.copies.items() if name in filling.arguments and name not in texts]
+    fields += [
+        *_restyled(plan.arguments[step.id], {*writing.copies, *writing.links, *texts}, main[0].after_row or {}, fields)
+    ]
     if writing.change == "updated":
         before, now = main[0].before_row or {}, main[0].after_row or {}
         fields = [*(f for f in fields if before.get(f) != now.get(f)), *(f for f in writing.sets if f in now)]
@@ -69,6 +73,18 @@ def commit_write(
     if writing.id_path is not None and writing.change == "created" and not is_one_of:
         _learn_id(plan, service, writing, step.id, main[0].key, called)
     return written
+
+
+def _restyled(arguments: Mapping[str, Any], known: Collection[str], row: Row, fields: Collection[str]) -> Iterator[str]:
+    """Fields in which the service keeps an argument in its own style: `Site visit 12` as `site-visit-12`."""
+    for name, value in arguments.items():
+        wanted = _letters(value)
+        if name not in known and wanted:
+            yield from (field for field, kept in row.items() if field not in fields and _letters(kept) == wanted)
+
+
+def _letters(value: object) -> str:
+    return "".join(filter(str.isalnum, value.casefold())) if isinstance(value, str) else ""
 
 
 def _overwritten(plan: Plan, written: Written) -> list[Known]:
