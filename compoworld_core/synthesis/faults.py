@@ -13,8 +13,17 @@ import copy
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import zip_longest
+
+from compoworld_core.synthesis.outline import (
+    ModuleOutline,
+    literal_values,
+    parts_of,
+    read_outline,
+    table_call,
+    tool_name,
+)
 
 Edit = tuple[str, ast.AST, ast.AST | None]
 """A kind of fault, the node that it is in, and what stands there instead; None removes the node."""
@@ -113,61 +122,20 @@ class _Place:
     replacement: ast.AST | None
 
 
-@dataclass
-class _Module:
-    """What operators know about the module around a node.
-
-    Attributes:
-        choices: Values of each literal type, by its alias.
-        fields: Legal values of each field that lists some, over all rows.
-        ids: Names of types that are ids.
-        rows: Annotation of each field, by class of row.
-        tables: Class of row, by table.
-        parameters: Annotation of each parameter of the function that the node is in.
-        function: That function.
-    """
-
-    choices: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    fields: dict[str, set[str]] = field(default_factory=dict)
-    ids: set[str] = field(default_factory=set)
-    rows: dict[str, dict[str, str]] = field(default_factory=dict)
-    tables: dict[str, str] = field(default_factory=dict)
-    parameters: dict[str, str] = field(default_factory=dict)
-    function: ast.FunctionDef | None = None
-
-    def enter(self, function: ast.FunctionDef) -> None:
-        """Note the function that the next nodes are in."""
-        self.function = function
-        self.parameters = {
-            item.arg: ast.unparse(item.annotation) for item in function.args.args if item.annotation is not None
-        }
-
-    def like(self, name: str) -> list[str]:
-        """Fields that the function's rows have besides one, of the same type."""
-        assert self.function is not None
-        used = {node.attr for node in ast.walk(self.function) if isinstance(node, ast.Attribute) and _is_table(node)}
-        classes = [row for table in sorted(used) if name in (row := self.rows.get(self.tables.get(table, ""), {}))]
-        if len(classes) != 1:
-            return []
-        (fields,) = classes
-        wanted = fields[name].removesuffix(" | None")
-        return [other for other, text in fields.items() if other != name and text.removesuffix(" | None") == wanted]
-
-
 class _Seeder:
     def __init__(self, source: str) -> None:
         self._tree = ast.parse(source)
         self._nodes = list(ast.walk(self._tree))
         self._at = {id(node): at for at, node in enumerate(self._nodes)}
-        module = _read(self._tree)
+        module = read_outline(self._tree)
         self.places: list[_Place] = []
         seen: set[tuple[int, str]] = set()
-        for owner, top in _tops(self._tree):
+        for owner, top in parts_of(self._tree):
             for kind, node, replacement in _edits(top, module):
                 key = (self._at[id(node)], "" if replacement is None else ast.dump(replacement))
                 if key not in seen and key[1] != ast.dump(node):
                     seen.add(key)
-                    self.places.append(_Place(kind, owner, _tool(top), key[0], replacement))
+                    self.places.append(_Place(kind, owner, tool_name(top), key[0], replacement))
 
     def fault(self, place: _Place) -> Fault:
         node = self._nodes[place.at]
@@ -213,67 +181,7 @@ def _short(node: ast.AST) -> str:
     return text if len(text) <= 90 else f"{text[:89]}…"
 
 
-def _read(tree: ast.Module) -> _Module:
-    module = _Module()
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            name, text = node.targets[0].id, ast.unparse(node.value)
-            if values := _literal(node.value, module):
-                module.choices[name] = values
-            if "Id(" in text:
-                module.ids.add(name)
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef):
-            is_row = any(isinstance(base, ast.Name) and base.id == "Entity" for base in node.bases)
-            for item in node.body:
-                if not isinstance(item, ast.AnnAssign) or not isinstance(item.target, ast.Name):
-                    continue
-                if is_row:
-                    values = _literal(item.annotation, module)
-                    module.fields.setdefault(item.target.id, set()).update(values)
-                    module.rows.setdefault(node.name, {})[item.target.id] = ast.unparse(item.annotation)
-                elif isinstance(item.annotation, ast.Subscript):
-                    module.tables[item.target.id] = ast.unparse(item.annotation.slice)
-    return module
-
-
-def _literal(annotation: ast.expr, module: _Module) -> tuple[str, ...]:
-    """The texts that a type allows, where it lists them."""
-    for node in ast.walk(annotation):
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "Literal":
-            return tuple(
-                item.value
-                for item in ast.walk(node.slice)
-                if isinstance(item, ast.Constant) and isinstance(item.value, str)
-            )
-        if isinstance(node, ast.Name) and node.id in module.choices:
-            return module.choices[node.id]
-    return ()
-
-
-def _tops(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
-    """Each function and each class without its methods, by name."""
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef):
-            yield node.name, node
-        if isinstance(node, ast.ClassDef):
-            yield node.name, node
-            for item in node.body:
-                if isinstance(item, ast.FunctionDef):
-                    yield item.name, item
-
-
-def _tool(top: ast.AST) -> str:
-    """Name of the tool that a function is."""
-    for call in top.decorator_list if isinstance(top, ast.FunctionDef) else ():
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "tool":
-            assert isinstance(top, ast.FunctionDef)
-            names = [word.value for word in call.keywords if word.arg == "name"]
-            return str(names[0].value) if names and isinstance(names[0], ast.Constant) else top.name
-    return ""
-
-
-def _edits(top: ast.AST, module: _Module) -> Iterator[Edit]:
+def _edits(top: ast.AST, module: ModuleOutline) -> Iterator[Edit]:
     if isinstance(top, ast.ClassDef):
         yield from _class_edits(top, module)
         return
@@ -289,7 +197,7 @@ def _edits(top: ast.AST, module: _Module) -> Iterator[Edit]:
 # Rows and signatures
 
 
-def _class_edits(top: ast.ClassDef, module: _Module) -> Iterator[Edit]:
+def _class_edits(top: ast.ClassDef, module: ModuleOutline) -> Iterator[Edit]:
     for item in top.body:
         if not isinstance(item, ast.AnnAssign) or not isinstance(item.target, ast.Name):
             continue
@@ -298,7 +206,7 @@ def _class_edits(top: ast.ClassDef, module: _Module) -> Iterator[Edit]:
         if top.name not in module.rows:
             continue
         if isinstance(item.value, ast.Constant):
-            for other in _other_values(item.value, _literal(item.annotation, module)):
+            for other in _other_values(item.value, literal_values(item.annotation, module)):
                 yield "default_changed", item.value, other
         if item.target.id != "id":
             for node in ast.walk(item.annotation):
@@ -306,11 +214,11 @@ def _class_edits(top: ast.ClassDef, module: _Module) -> Iterator[Edit]:
                     yield "reference_unchecked", node, ast.Name("str", ast.Load())
 
 
-def _default_edits(top: ast.FunctionDef, module: _Module) -> Iterator[Edit]:
+def _default_edits(top: ast.FunctionDef, module: ModuleOutline) -> Iterator[Edit]:
     arguments = top.args.args[len(top.args.args) - len(top.args.defaults) :]
     for argument, default in zip(arguments, top.args.defaults, strict=True):
         if isinstance(default, ast.Constant) and argument.annotation is not None:
-            for other in _other_values(default, _literal(argument.annotation, module)):
+            for other in _other_values(default, literal_values(argument.annotation, module)):
                 yield "default_changed", default, other
 
 
@@ -329,7 +237,7 @@ def _other_values(constant: ast.Constant, choices: tuple[str, ...]) -> Iterator[
 # Conditions
 
 
-def _comparison(node: ast.AST, module: _Module) -> Iterator[Edit]:
+def _comparison(node: ast.AST, module: ModuleOutline) -> Iterator[Edit]:
     if not isinstance(node, ast.Compare) or len(node.ops) != 1:
         return
     operator = type(node.ops[0])
@@ -352,7 +260,7 @@ def _comparison(node: ast.AST, module: _Module) -> Iterator[Edit]:
                 yield "status_dropped", right, ast.Tuple([*right.elts[:at], *right.elts[at + 1 :]], ast.Load())
 
 
-def _connective(node: ast.AST, module: _Module) -> Iterator[Edit]:
+def _connective(node: ast.AST, module: ModuleOutline) -> Iterator[Edit]:
     if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
         for at in range(len(node.values)):
             rest = [*node.values[:at], *node.values[at + 1 :]]
@@ -374,7 +282,7 @@ def _connective(node: ast.AST, module: _Module) -> Iterator[Edit]:
         )
 
 
-def _guard(node: ast.AST, module: _Module) -> Iterator[Edit]:
+def _guard(node: ast.AST, module: ModuleOutline) -> Iterator[Edit]:
     if isinstance(node, ast.If) and len(node.body) == 1 and isinstance(node.body[0], ast.Raise) and not node.orelse:
         yield "guard_removed", node, ast.Pass()
         yield "condition_negated", node.test, ast.UnaryOp(ast.Not(), node.test)
@@ -383,26 +291,15 @@ def _guard(node: ast.AST, module: _Module) -> Iterator[Edit]:
         if other is not None:
             error = ast.Call(ast.Name(other, ast.Load()), node.exc.args, node.exc.keywords)
             yield "wrong_error", node, ast.Raise(error, None)
-    if isinstance(node, ast.Expr) and _table_call(node.value) == "get":
+    if isinstance(node, ast.Expr) and table_call(node.value) == "get":
         yield "reference_unchecked", node, ast.Pass()
 
 
 # Rows that are read
 
 
-def _table_call(node: ast.AST | None) -> str | None:
-    """Name of the table's method that an expression calls on a table of the state."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_table(node.func.value):
-        return node.func.attr
-    return None
-
-
-def _is_table(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self.state"
-
-
-def _reading(node: ast.AST, module: _Module) -> Iterator[Edit]:
-    method = _table_call(node)
+def _reading(node: ast.AST, module: ModuleOutline) -> Iterator[Edit]:
+    method = table_call(node)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and method in ("where", "first"):
         for at in range(len(node.keywords)):
             rest = [*node.keywords[:at], *node.keywords[at + 1 :]]
@@ -415,7 +312,7 @@ def _reading(node: ast.AST, module: _Module) -> Iterator[Edit]:
                         yield "status_swapped", word.value, ast.Constant(other)
         if method == "where":
             yield "lists_all", node, _called(ast.Name("tuple", ast.Load()), node.func.value)
-    if isinstance(node, ast.Return) and isinstance(node.value, ast.Call) and _table_call(node.value) == "get":
+    if isinstance(node, ast.Return) and isinstance(node.value, ast.Call) and table_call(node.value) == "get":
         assert isinstance(node.value.func, ast.Attribute)
         first = _called(ast.Attribute(node.value.func.value, "first", ast.Load()))
         yield "constant_returned", node.value, ast.BoolOp(ast.Or(), [first, node.value])
@@ -457,10 +354,10 @@ def _called(function: ast.expr, *arguments: ast.expr) -> ast.Call:
 # Rows that are written
 
 
-def _writing(node: ast.AST, module: _Module) -> Iterator[Edit]:
+def _writing(node: ast.AST, module: ModuleOutline) -> Iterator[Edit]:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute | ast.Name):
         return
-    method = _table_call(node)
+    method = table_call(node)
     is_given = isinstance(node.func, ast.Name) and node.func.id == "_given"
     if method == "delete":
         assert isinstance(node.func, ast.Attribute)
@@ -488,7 +385,7 @@ def _writing(node: ast.AST, module: _Module) -> Iterator[Edit]:
                 yield "wrong_field", node, ast.Call(node.func, node.args, keywords)
 
 
-def _constant(value: ast.expr, choices: list[str], module: _Module) -> ast.expr | None:
+def _constant(value: ast.expr, choices: list[str], module: ModuleOutline) -> ast.expr | None:
     """A legal value to store instead of an argument."""
     if not isinstance(value, ast.Name) or value.id not in module.parameters:
         return None
@@ -500,7 +397,7 @@ def _constant(value: ast.expr, choices: list[str], module: _Module) -> ast.expr 
     return next((ast.parse(text, mode="eval").body for word, text in _CONSTANTS.items() if word in words), None)
 
 
-def _is_alike(one: ast.expr, other: ast.expr, module: _Module) -> bool:
+def _is_alike(one: ast.expr, other: ast.expr, module: ModuleOutline) -> bool:
     """Whether both are parameters of the same type."""
     if not isinstance(one, ast.Name) or not isinstance(other, ast.Name):
         return False
@@ -508,7 +405,7 @@ def _is_alike(one: ast.expr, other: ast.expr, module: _Module) -> bool:
     return bool(texts[0]) and texts[0] == texts[1]
 
 
-def _arithmetic(node: ast.AST, module: _Module) -> Iterator[Edit]:
+def _arithmetic(node: ast.AST, module: ModuleOutline) -> Iterator[Edit]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and isinstance(node.right, ast.Constant):
         yield "paging_off", node, node.left
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
@@ -519,6 +416,6 @@ def _arithmetic(node: ast.AST, module: _Module) -> Iterator[Edit]:
         yield "case_matters", node, node.func.value
 
 
-Operator = Callable[[ast.AST, _Module], Iterator[Edit]]
+Operator = Callable[[ast.AST, ModuleOutline], Iterator[Edit]]
 
 _OPERATORS: tuple[Operator, ...] = (_comparison, _connective, _guard, _reading, _writing, _arithmetic)

@@ -24,7 +24,7 @@ from compoworld_core.services.running import CallResult, RunningService
 from compoworld_core.services.schema import semantic_of
 from compoworld_core.services.table import Base
 from compoworld_core.services.universe import Universe
-from compoworld_core.synthesis.admission import Admission, admit
+from compoworld_core.synthesis.admission import Admission, Scorecard, admit
 from compoworld_core.synthesis.bench import START
 from compoworld_core.synthesis.cases import generate_cases
 from compoworld_core.synthesis.faults import Fault, draw_faults
@@ -99,17 +99,14 @@ def with_mutation_scores(
         if found.outcome in ("caught", "missed") and tool:
             tally.setdefault(tool, []).append(found.outcome == "caught")
     return tuple(
-        item.model_copy(
-            update={
-                "scorecard": item.scorecard.model_copy(
-                    update={"mutation_score": sum(tally[item.tool]) / len(tally[item.tool])}
-                )
-            }
-        )
-        if item.tool in tally
-        else item
+        _scored(item, sum(tally[item.tool]) / len(tally[item.tool])) if item.tool in tally else item
         for item in admissions
     )
+
+
+def _scored(admission: Admission, score: float) -> Admission:
+    scorecard = Scorecard(**{**dict(admission.scorecard), "mutation_score": score})
+    return Admission(**{**dict(admission), "scorecard": scorecard})
 
 
 def _owner(fault: Fault, admissions: Sequence[Admission]) -> str:
