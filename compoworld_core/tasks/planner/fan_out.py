@@ -8,6 +8,7 @@ from typing import Any
 
 from compoworld_core.services.conditions import equal
 from compoworld_core.tasks.affordances import Writing
+from compoworld_core.tasks.bindings import Unresolved
 from compoworld_core.tasks.planner.derive import free_name
 from compoworld_core.tasks.planner.filling import Filling, fill, with_choice
 from compoworld_core.tasks.planner.groups import divided_groups
@@ -149,7 +150,7 @@ class Total:
         try:
             value = plan.answers.evaluate(binding)
             everything = plan.answers.evaluate({"$sum": {**selection, "take": field}})
-        except Exception:
+        except Unresolved:
             return False
         if not equal(value, str(wanted)) or equal(value, everything) or not is_distinctive(value):
             return False

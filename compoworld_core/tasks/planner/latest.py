@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compoworld_core.services.conditions import equal
-from compoworld_core.tasks.bindings import rank
+from compoworld_core.tasks.bindings import Unresolved, rank
 from compoworld_core.tasks.planner.groups import Group, groups
 from compoworld_core.tasks.planner.lookup import learn
 from compoworld_core.tasks.planner.plan import Plan
@@ -62,7 +62,7 @@ class Latest:
         try:
             if not all(equal(plan.answers.evaluate(item.binding), item.value) for item in known):
                 return False
-        except Exception:
+        except Unresolved:
             return False
         if not any(not item.is_id for item in known):
             return False

@@ -14,6 +14,7 @@ from compoworld_core.services.conditions import equal
 from compoworld_core.services.record import Row
 from compoworld_core.services.schema import semantic_of
 from compoworld_core.tasks.affordances import Reading
+from compoworld_core.tasks.bindings import Unresolved
 from compoworld_core.tasks.planner.matching import JOINING, NAMING, is_choice, is_distinctive, is_title, kinds
 from compoworld_core.tasks.planner.plan import Found, Guarded, Known, Plan
 from compoworld_core.tasks.planner.wording import label, noun
@@ -146,7 +147,7 @@ def read_row(
         for known in found.known:
             if not equal(plan.answers.evaluate(known.binding), known.value):
                 return None
-    except Exception:
+    except Unresolved:
         return None
     if key.known is not None:
         plan.uses[key.known.name] += 1

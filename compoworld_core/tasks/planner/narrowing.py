@@ -8,6 +8,7 @@ from typing import Any
 
 from compoworld_core.services.record import Row
 from compoworld_core.tasks.affordances import Writing
+from compoworld_core.tasks.bindings import Unresolved
 from compoworld_core.tasks.planner.filling import Filling
 from compoworld_core.tasks.planner.groups import Group, values_of
 from compoworld_core.tasks.planner.plan import Plan
@@ -66,7 +67,7 @@ def picks_of(plan: Plan, selection: dict[str, Any], narrowed: Narrowed) -> dict[
         pick = {"$pick": {**selection, "take": "id", **({"nth": place} if place else {})}}
         try:
             picks[plan.answers.evaluate(pick)] = pick
-        except Exception:
+        except Unresolved:
             return None
     return picks if set(picks) == {row["id"] for row in narrowed.meant} else None
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from compoworld_core.services.conditions import equal
 from compoworld_core.tasks.affordances import Writing
+from compoworld_core.tasks.bindings import Unresolved
 from compoworld_core.tasks.planner.filling import fill, with_choice
 from compoworld_core.tasks.planner.groups import Group, divided_groups
 from compoworld_core.tasks.planner.lookup import learn
@@ -55,7 +56,7 @@ class Spare:
         try:
             if target is None or not all(equal(plan.answers.evaluate(item.binding), item.value) for item in known):
                 return False
-        except Exception:
+        except Unresolved:
             return False
         plan.known.extend(known)
         plan.found[-1] = replace(found, known=known, row=row["id"])
