@@ -170,6 +170,7 @@ def plan_stage(store: Store, stage: Stage[Any], config: BaseModel, inputs: Mappi
         StorageError: An input is not committed.
     """
     opened = Inputs(store, inputs)
+    shards = stage.plan(config, opened)
     content = {
         "stage": stage.name,
         "config": config,
@@ -177,5 +178,6 @@ def plan_stage(store: Store, stage: Stage[Any], config: BaseModel, inputs: Mappi
         "code": stage.code,
         "inputs": {item.name: opened[item].commit.digest for item in stage.inputs},
         "outputs": {item.name: item.version for item in stage.outputs},
+        "shards": shards,
     }
-    return StagePlan(stage, config, inputs, digest(content)[:24], stage.plan(config, opened))
+    return StagePlan(stage, config, inputs, digest(content)[:24], shards)
