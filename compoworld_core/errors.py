@@ -105,6 +105,10 @@ class IsolationError(InputError):
     """Untrusted code cannot be confined on this machine, so it does not run."""
 
 
+class BudgetExhausted(InputError):
+    """A budget is spent. What was paid for is kept; with a larger budget the same command goes on from there."""
+
+
 class GateFailed(CompoWorldError):
     """A run finished, but its result does not meet a gate. Never retried."""
 

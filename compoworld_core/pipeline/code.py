@@ -15,9 +15,9 @@ BELOW: Final[Mapping[str, tuple[str, ...]]] = {
     "llm": (),
     "services": ("specs",),
     "library": ("services",),
-    "synthesis": ("services",),
+    "synthesis": ("services", "llm"),
     "worlds": ("services",),
-    "tasks": ("worlds",),
+    "tasks": ("worlds", "llm"),
     "rollouts": ("tasks", "llm"),
     "viewer": ("rollouts", "synthesis"),
 }

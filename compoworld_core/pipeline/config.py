@@ -11,12 +11,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from compoworld_core.errors import InputError
+from compoworld_core.llm.config import LlmConfig, ModelUser
 from compoworld_core.pipeline.run import Gates
 from compoworld_core.pipeline.work.crawl import CrawlConfig
 from compoworld_core.pipeline.work.distill import DistillConfig
@@ -53,11 +55,24 @@ class RunConfig(BaseModel):
     tasks: TaskSettings = TaskSettings()
     distill: DistillConfig = DistillConfig()
     report: ReportConfig = ReportConfig()
+    llm: LlmConfig = LlmConfig()
     gates: Gates = Gates()
 
-    @property
-    def stages(self) -> dict[str, BaseModel]:
-        """The config of each stage."""
+    @model_validator(mode="after")
+    def _names_known_models(self) -> Self:
+        for stage, config in self._sections().items():
+            if not isinstance(config, ModelUser):
+                continue
+            section = _SECTIONS.get(stage, stage)
+            if config.models:
+                raise _wrong(f"{section}.models", "is taken from llm.models; write it there")
+            for place, name in config.named().items():
+                if name not in self.llm.models:
+                    known = ", ".join(sorted(self.llm.models)) or "none"
+                    raise _wrong(f"{section}.{place}", f"llm.models has no {name!r}; there is {known}")
+        return self
+
+    def _sections(self) -> dict[str, BaseModel]:
         return {
             "crawl": self.crawl,
             "synthesize": self.synthesize,
@@ -66,6 +81,22 @@ class RunConfig(BaseModel):
             "distill": self.distill,
             "report": self.report,
         }
+
+    @property
+    def stages(self) -> dict[str, BaseModel]:
+        """The config of each stage, with the models that it names."""
+        return {
+            name: section.with_models(self.llm.models) if isinstance(section, ModelUser) else section
+            for name, section in self._sections().items()
+        }
+
+
+_SECTIONS: Final = {"sample-tasks": "tasks"}
+"""Sections that are not called what their stage is."""
+
+
+def _wrong(key: str, problem: str) -> PydanticCustomError:
+    return PydanticCustomError("contradiction", "{problem}", {"key": key, "problem": problem})
 
 
 Key = tuple[str, ...]
@@ -186,11 +217,13 @@ def _read_environment(environment: Mapping[str, str], settings: _Settings) -> No
 
 def _explain(error: dict[str, Any], settings: _Settings) -> str:
     """One problem as: where it is, which key, what was found, what to do."""
-    key = tuple(str(step) for step in error["loc"])
+    limits = error.get("ctx", {})
+    key = tuple(limits["key"].split(".")) if "key" in limits else tuple(str(step) for step in error["loc"])
     shown = ".".join(key)
     found = _shown(error.get("input"))
-    limits = error.get("ctx", {})
     match error["type"]:
+        case "contradiction":
+            problem = error["msg"]
         case "extra_forbidden":
             problem = _unknown_key(key)
         case "int_type" | "int_parsing" | "int_from_float":

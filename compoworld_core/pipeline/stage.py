@@ -38,11 +38,13 @@ class Shard:
     """One of a stage's shards.
 
     Attributes:
+        store: Where to keep what is paid for before it is used: answers of models, finished sessions.
         notes: Evidence (durations, costs) for the sidecar; never content.
     """
 
     index: int
     count: int
+    store: Store
     notes: dict[str, Any] = field(default_factory=dict)
 
     def part_of(self, total: int) -> range:

@@ -12,7 +12,7 @@ from typing import NoReturn
 from pydantic import BaseModel, ConfigDict, Field
 
 from compoworld_core.errors import CompoWorldError, InputError, InvalidArguments, TransientError
-from compoworld_core.rollouts.messages import (
+from compoworld_core.llm.messages import (
     AssistantMessage,
     Message,
     SystemMessage,

@@ -14,7 +14,7 @@ from typing import Final, get_args
 from pydantic import BaseModel, ConfigDict
 
 from compoworld_core.errors import InputError
-from compoworld_core.rollouts.messages import json_text, to_chat
+from compoworld_core.llm.messages import json_text, to_chat
 from compoworld_core.rollouts.trajectory import Trajectory
 from compoworld_core.specs.model import JsonObject
 from compoworld_core.storage.dataset import DatasetType

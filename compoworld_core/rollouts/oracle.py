@@ -11,7 +11,7 @@ import json
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from compoworld_core.rollouts.messages import AssistantMessage, Message, ToolCall, ToolMessage
+from compoworld_core.llm.messages import AssistantMessage, Message, ToolCall, ToolMessage
 from compoworld_core.rollouts.policy import PolicyFactory, PolicyFailure
 from compoworld_core.services.envelope import Envelope
 from compoworld_core.specs.model import JsonObject

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from compoworld_core.errors import CompoWorldError
-from compoworld_core.rollouts.messages import AssistantMessage, Message
+from compoworld_core.llm.messages import AssistantMessage, Message
 from compoworld_core.specs.model import JsonObject
 from compoworld_core.tasks.task import Task
 

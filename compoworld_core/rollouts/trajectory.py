@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from compoworld_core.rollouts.messages import AssistantMessage, Message, Usage
+from compoworld_core.llm.messages import AssistantMessage, Message, Usage
 from compoworld_core.specs.model import JsonObject
 from compoworld_core.storage.dataset import DatasetType
 from compoworld_core.storage.digest import digest

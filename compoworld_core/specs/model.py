@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-JsonObject = dict[str, Any]
+from compoworld_core.storage.digest import JsonObject as JsonObject
 
 Effect = Literal["read", "write", "unknown"]
 """`read` never changes state, `write` may; `unknown` is decided by the author from the schema and the description."""

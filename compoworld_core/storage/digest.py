@@ -20,6 +20,9 @@ from pydantic import BaseModel
 
 from compoworld_core.errors import InputError
 
+JsonObject = dict[str, Any]
+"""A JSON object whose content nothing is known of."""
+
 
 class _NoJsonForm(Exception):
     """Carries the reason up to the caller while each level adds its step to the path."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compoworld_core.rollouts.messages import AssistantMessage, ToolCall
+from compoworld_core.llm.messages import AssistantMessage, ToolCall
 from compoworld_core.rollouts.trajectory import Call, Change, Trajectory
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.specs.model import JsonObject, ToolSpec

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from compoworld_core.rollouts.messages import AssistantMessage, Message, ToolCall
+from compoworld_core.llm.messages import AssistantMessage, Message, ToolCall
 from compoworld_core.specs.model import JsonObject
 
 

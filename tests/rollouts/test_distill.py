@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from compoworld_core.errors import InputError
+from compoworld_core.llm.messages import AssistantMessage
 from compoworld_core.rollouts.distill import distill
-from compoworld_core.rollouts.messages import AssistantMessage
 from compoworld_core.rollouts.oracle import oracles
 from compoworld_core.rollouts.policy import Policy, PolicyFactory
 from compoworld_core.rollouts.trajectory import TRAJECTORIES, Trajectory

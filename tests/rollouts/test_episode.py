@@ -12,8 +12,8 @@ import pytest
 
 from compoworld_core.errors import InputError, TransientError
 from compoworld_core.library.registry import library_package, library_services
+from compoworld_core.llm.messages import AssistantMessage, Message, ToolCall, ToolMessage, Usage
 from compoworld_core.rollouts.episode import EpisodeLimits, run_episode
-from compoworld_core.rollouts.messages import AssistantMessage, Message, ToolCall, ToolMessage, Usage
 from compoworld_core.rollouts.policy import Policy, PolicyFailure
 from compoworld_core.rollouts.trajectory import Trajectory
 from compoworld_core.services.backend import InProcessBackend, Outcome

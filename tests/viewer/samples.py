@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 from typing import Any
 
 from compoworld_core.library.registry import library_package
+from compoworld_core.llm.messages import AssistantMessage, ToolCall, UserMessage
 from compoworld_core.rollouts.distill import distill
-from compoworld_core.rollouts.messages import AssistantMessage, ToolCall, UserMessage
 from compoworld_core.rollouts.oracle import oracles
 from compoworld_core.rollouts.trajectory import Call, Change, EpisodeError, Trajectory
 from compoworld_core.services.package import ServicePackage

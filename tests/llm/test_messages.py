@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from compoworld_core.errors import InputError
-from compoworld_core.rollouts.messages import MAX_DEPTH, AssistantMessage, ToolCall, to_chat
+from compoworld_core.llm.messages import MAX_DEPTH, AssistantMessage, ToolCall, to_chat
 from compoworld_core.specs.model import JsonObject
 
 JSON = st.recursive(

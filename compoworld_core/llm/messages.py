@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from compoworld_core.errors import InputError
-from compoworld_core.specs.model import JsonObject
+from compoworld_core.storage.digest import JsonObject
 
 MAX_DEPTH = 64
 """Levels of nesting that arguments may have; readers of stored JSON give up at some depth, too."""
@@ -29,10 +29,12 @@ class Usage(_Data):
     """What one or more answers of a policy took.
 
     Attributes:
+        cached_tokens: Those of the prompt tokens that the endpoint had in a cache.
         cost: US dollars.
     """
 
     prompt_tokens: int = 0
+    cached_tokens: int = 0
     completion_tokens: int = 0
     cost: Decimal = Decimal(0)
 
@@ -42,6 +44,7 @@ class Usage(_Data):
         parts = tuple(parts)
         return Usage(
             prompt_tokens=sum(part.prompt_tokens for part in parts),
+            cached_tokens=sum(part.cached_tokens for part in parts),
             completion_tokens=sum(part.completion_tokens for part in parts),
             cost=sum((part.cost for part in parts), Decimal(0)),
         )

@@ -1,0 +1,1 @@
+"""Language models behind chat-completion endpoints: what may be asked of them, at what price, and what was answered."""
