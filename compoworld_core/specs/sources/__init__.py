@@ -48,7 +48,7 @@ def open_source(text: str) -> Source:
     if separator and scheme in _SCHEMES:
         return _SCHEMES[scheme](rest)
     path = Path(text)
-    if path.is_file() or "/" in text or ".jsonl" in path.name:
+    if path.is_file() or "/" in scheme or ".jsonl" in scheme:  # `ftp://x` has a slash too, but no path begins like it
         return JsonlSource(path)
     raise InputError(f"source {text!r}: not known; use {ACCEPTED_FORMS}")
 
