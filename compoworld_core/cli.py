@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 import traceback
 from collections.abc import Iterable
@@ -33,7 +32,7 @@ STAGES: Final = {
     "synthesize": "Write services from specs and package them, beside the library's.",
     "validate": "Check every tool and decide which ones agents may see.",
     "sample-tasks": "Compose services into tasks that pass every gate.",
-    "distill": "Have a policy work on every task.",
+    "distill": "Work on every task with a policy (by default one that replays solutions); record each episode.",
     "report": "Write one HTML page about everything that was made.",
 }
 INTERRUPTED: Final = 130
@@ -164,7 +163,7 @@ def run(
     debug: DebugOption = False,
 ) -> int:
     """Run all stages; what is committed already is skipped."""
-    from compoworld_core.pipeline.run import publish_report, record_run
+    from compoworld_core.pipeline.run import explain_failure, own_page, publish_report, record_run
     from compoworld_core.pipeline.stages import GRAPH
     from compoworld_core.storage import open_store
 
@@ -173,6 +172,8 @@ def run(
     results = _run_stages(opened, settings, GRAPH.order, as_json)
     record = record_run(opened, __version__, results, settings.gates)
     report = publish_report(opened, record.location("reports"))
+    if record.failed_gates:  # the page on top belongs to the latest run, even where it is the same
+        report = own_page(opened, record.location("reports"))
     if as_json:
         _print_json(
             {
@@ -188,18 +189,21 @@ def run(
     else:
         _print(_summary(record, opened.uri, report))
     if record.failed_gates:
-        sys.stderr.write(f"compoworld: {record.id} is not the latest run: {'; '.join(record.failed_gates)}\n")
+        sys.stderr.write(f"compoworld: {explain_failure(opened, record, report)}\n")
         return GateFailed.exit_code
     return 0
 
 
 def _summary(record: RunRecord, store: str, report: str) -> str:
+    from compoworld_core.pipeline.wording import command, counted
+
     made = record.totals
     tools = made.tools
-    export = "" if record.failed_gates else f"\nexport:  compoworld export --store {shlex.quote(store)} --out sft.jsonl"
+    export = "" if record.failed_gates else f"\nexport   {command('export', {'store': store, 'out': 'sft.jsonl'})}"
     return (
-        f"made     {made.successes} verified trajectories of {made.tasks} tasks ({made.attempts} attempts), over "
-        f"{made.services} services with {tools.get('verified', 0)} verified tools of {sum(tools.values())}\n"
+        f"made     {counted(made.successes, 'verified trajectories')} of {counted(made.tasks, 'tasks')} "
+        f"({counted(made.attempts, 'attempts')}), over {counted(made.services, 'services')} with "
+        f"{counted(tools.get('verified', 0), 'verified tools')} of {sum(tools.values()):,}\n"
         f"store    {store}\n"
         f"run      {record.id}\n"
         f"report   {report}{export}"
@@ -216,10 +220,15 @@ def _add_stage(name: str, summary: str) -> None:
         as_json: JsonOption = False,
         debug: DebugOption = False,
     ) -> None:
+        from compoworld_core.pipeline.missing import require_inputs
+        from compoworld_core.pipeline.stages import GRAPH
+        from compoworld_core.pipeline.wording import counted
         from compoworld_core.storage import open_store
 
         settings = _load(config, store, source, limit, workers)
         opened = open_store(settings.store)
+        options = {"config": config, "store": store, "source": source, "limit": limit, "workers": workers}
+        require_inputs(opened, GRAPH, settings.stages, name, options)
         (result,) = _run_stages(opened, settings, [name], as_json)
         described = _described(opened, result)
         if name == "report":
@@ -230,7 +239,7 @@ def _add_stage(name: str, summary: str) -> None:
             _print_json(described)
         else:
             for dataset, about in described["datasets"].items():
-                _print(f"{dataset:<14} {about['rows']:>7} rows  {about['uri']}")
+                _print(f"{counted(about['rows'], dataset):<24} {about['uri']}")
             if "report" in described:
                 _print(f"report: {described['report']}")
 
@@ -255,53 +264,74 @@ def export(
     debug: DebugOption = False,
 ) -> None:
     """Write trajectories as training data: {tools, messages, meta, source}."""
+    from compoworld_core.pipeline.account import Account
     from compoworld_core.pipeline.run import find_run
+    from compoworld_core.pipeline.wording import counted
     from compoworld_core.rollouts.export import export_records, write_jsonl, write_parquet
     from compoworld_core.rollouts.trajectory import TRAJECTORIES
     from compoworld_core.storage import open_store, read_dataset
+    from compoworld_core.storage.files import FileStore
     from compoworld_core.tasks.datasets import TASKS
 
     write = {".jsonl": write_jsonl, ".parquet": write_parquet}.get(Path(out).suffix)
     if write is None:
         raise InputError(f"--out {out}: needs a name that ends in .jsonl or .parquet")
-    if os.path.exists(out):
-        raise InputError(f"--out {out}: is there already; remove it or choose another name")
+    target = open_store(os.path.dirname(out) or ".")
+    if isinstance(target, FileStore):
+        if not target.root.is_dir():
+            raise InputError(f"--out {out}: there is no folder {target.root}; make it, or choose another place")
+        if (target.root / os.path.basename(out)).exists():
+            raise InputError(f"--out {out}: is there already; remove it or choose another name")
     opened = open_store(_load(config, store).store)
     record = find_run(opened, run)
-    trajectories = read_dataset(opened, record.location("trajectories"), TRAJECTORIES)
-    tasks = read_dataset(opened, record.location("tasks"), TASKS)
+    tasks = list(read_dataset(opened, record.location("tasks"), TASKS))
+    account = Account(tasks, split, only_successes=not failures)
+    trajectories = account.watch(read_dataset(opened, record.location("trajectories"), TRAJECTORIES))
     count = write(export_records(trajectories, tasks, split=split, only_successes=not failures), out)  # type: ignore[arg-type]  # checked there
     if as_json:
-        _print_json({"run": record.id, "split": split, "records": count, "file": out})
+        about = {"trajectories": account.trajectories, "left_out": account.left_out}
+        _print_json({"run": record.id, "split": split, "records": count, "file": out, **about})
     else:
-        _print(f"wrote {count} records of {record.id} ({split}) to {out}")
+        _print(f"wrote {counted(count, 'records')} of split {split} to {out}")
+        _print(f"from {counted(account.trajectories, 'trajectories')} of {record.id}")
+        for line in account.sentences():
+            _print(line)
 
 
 @app.command()
 def bench(as_json: JsonOption = False, debug: DebugOption = False) -> None:
-    """Measure how fast services and worlds are on this machine."""
-    from compoworld_core.pipeline.bench import measure
+    """Measure how fast services and worlds are on this machine, beside the bare minimum."""
+    from compoworld_core.pipeline.bench import explain, measure
 
     result = measure()
     if as_json:
         _print_json(result.model_dump())
-    else:
-        for name, value in result.model_dump().items():
-            _print(f"{name:<32} {value:>14,.3f}")
+        return
+    for line in explain(result):
+        _print(f"{line.what:<35} {line.value:>9} {line.unit:<8} {line.verdict:<8} {line.compared}".rstrip())
+    _print("Rates depend on the machine and have no verdict; the two ratios (×) say how the code does.")
 
 
 @app.command()
 def doctor(store: StoreOption = None, as_json: JsonOption = False, debug: DebugOption = False) -> int:
-    """Check that this machine has what is needed."""
+    """Check that this machine has what every run needs, and what some sources need. Changes nothing."""
     from compoworld_core.pipeline.doctor import examine
 
     checkups = list(examine(store))
     if as_json:
-        _print_json({item.name: {"is_fine": item.is_fine, "found": item.found} for item in checkups})
+        _print_json(
+            {
+                item.name: {"is_fine": item.is_fine, "is_optional": item.is_optional, "found": item.found}
+                for item in checkups
+            }
+        )
     else:
         for item in checkups:
-            _print(f"{'ok     ' if item.is_fine else 'MISSING'}  {item.name:<10} {item.found}")
-    return 0 if all(item.is_fine for item in checkups) else InputError.exit_code
+            state = "ok     " if item.is_fine else "absent " if item.is_optional else "MISSING"
+            _print(f"{state}  {item.name:<10} {item.found}")
+            if not item.is_fine and item.without:
+                _print(f"{'':<20} without it {item.without}; all else works")
+    return 0 if all(item.is_fine or item.is_optional for item in checkups) else InputError.exit_code
 
 
 def _print(text: str) -> None:

@@ -12,7 +12,10 @@ import pytest
 
 from compoworld_core import __version__
 from compoworld_core.cli import run_cli
+from compoworld_core.errors import IsolationError
+from compoworld_core.pipeline import bench, doctor
 from compoworld_core.pipeline.bench import BenchResult, measure
+from compoworld_core.pipeline.wording import counted
 
 VERBS = ("run", "crawl", "synthesize", "validate", "sample-tasks", "distill", "report", "export", "bench", "doctor")
 
@@ -81,11 +84,14 @@ def test_help_loads_nothing_heavy() -> None:
         pytest.param(["crawl", "--store", "gs://bucket"], 2, "gs://bucket: not a store", id="unknown store"),
         pytest.param(["crawl", "--store", "typo.yaml/x"], 2, "typo.yaml/x", id="store under a file"),
         pytest.param(["crawl", "--source", "nowhere"], 2, "source 'nowhere': not known", id="unknown source"),
+        pytest.param(["crawl", "--source", "ftp://x"], 2, "not known; use `bundled`, `jsonl:", id="unknown scheme"),
+        pytest.param(["crawl", "--source", "stdo:npx:@a/b"], 2, "not known; use `bundled`", id="mistyped scheme"),
         pytest.param(["crawl", "--source", "absent.jsonl"], 2, "absent.jsonl: there is no such file", id="no source"),
-        pytest.param(["validate", "--store", "s"], 2, "run `compoworld crawl` with the same", id="inputs missing"),
+        pytest.param(["validate", "--store", "s"], 2, "\n  compoworld crawl --store s\n", id="inputs missing"),
         pytest.param(["export", "--store", "s", "--out", "a.csv"], 2, "ends in .jsonl or .parquet", id="unknown form"),
         pytest.param(["export", "--store", "s", "--out", "a.jsonl"], 2, "run `compoworld run` first", id="no run"),
         pytest.param(["export", "--store", "s", "--out", "typo.yaml"], 2, "ends in", id="not a data file"),
+        pytest.param(["export", "--store", "s", "--out", "no/a.jsonl"], 2, "there is no folder", id="no folder"),
         pytest.param(["export", "--store", "s", "--out", "old.jsonl"], 2, "is there already", id="file is there"),
     ],
 )
@@ -102,6 +108,9 @@ def test_a_mistake_is_one_message_and_an_exit_code(
     assert err.startswith("compoworld: ")
     assert message in err
     assert "Traceback" not in err
+    assert sorted(path.name for path in Path().iterdir()) == ["broken.yaml", "old.jsonl", "typo.yaml"], (
+        "nothing is made"
+    )
 
 
 def test_a_bucket_that_does_not_answer_is_worth_another_try(
@@ -145,20 +154,94 @@ def test_a_stage_says_what_it_made(capsys: pytest.CaptureFixture[str]) -> None:
     assert document["datasets"]["specs"]["uri"].startswith(Path("s").absolute().as_uri())
 
 
-def test_doctor_finds_this_machine_fit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_stage_lacks_is_told_with_the_verb_and_the_options_that_were_typed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("my settings.yaml").write_text("tasks: {count: 2}\n")
+    given = ["--config", "my settings.yaml", "--store", "s", "--limit", "2"]
+    assert run(capsys, "crawl", *given)[0] == 0
+
+    code, _, err = run(capsys, "sample-tasks", *given)
+
+    typed = "--config 'my settings.yaml' --store s --limit 2"
+    assert code == 2
+    assert err.startswith("compoworld: sample-tasks needs services and verifications, which ")
+    assert err.splitlines()[1:] == [
+        f"  compoworld synthesize {typed}",
+        f"  compoworld validate {typed}",
+        "or everything at once:",
+        f"  compoworld run {typed}",
+    ]
+
+
+def test_a_thing_is_told_in_the_singular(capsys: pytest.CaptureFixture[str]) -> None:
+    tool = {"name": "get_a", "description": "A.", "inputSchema": {"type": "object", "properties": {}}}
+    Path("one.jsonl").write_text(json.dumps({"server": "one", "tools": [tool]}) + "\nnot JSON\n")
+
+    code, out, err = run(capsys, "crawl", "--store", "s", "--source", "one.jsonl")
+
+    assert code == 0
+    assert [line.split("file:")[0].strip() for line in out.splitlines()] == ["1 spec", "1 rejection"]
+    assert "1 spec, 1 rejection" in " ".join(err.split())
+
+
+@pytest.mark.parametrize(
+    ("number", "things", "told"),
+    [(1, "trajectories", "1 trajectory"), (2, "tasks", "2 tasks"), (1, "verified tools", "1 verified tool")],
+)
+def test_numbers_agree_with_their_nouns(number: int, things: str, told: str) -> None:
+    assert counted(number, things) == told
+
+
+def test_doctor_finds_this_machine_fit_and_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("s").mkdir()
+
     code, out, _ = run(capsys, "doctor", "--store", "s", "--json")
 
     checks = json.loads(out)
     assert code == 0
-    assert set(checks) == {"python", "isolation", "store"}
-    assert not list(Path("s").rglob("*.*")), "nothing is left behind"
+    assert {name for name, about in checks.items() if not about["is_optional"]} == {"python", "isolation", "store"}
+    assert {name for name, about in checks.items() if about["is_optional"]} == {"cells", "node", "npm", "pip"}
+    assert not list(Path("s").iterdir())
 
 
-def test_doctor_names_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "doctor", "--store", "gs://bucket")
+@pytest.mark.parametrize(
+    ("store", "exit_code", "told"),
+    [
+        pytest.param("typo/of/a/path", 0, "is not there yet; a run makes it", id="not there"),
+        pytest.param("file/below", 2, "is a file; choose another place", id="under a file"),
+        pytest.param("gs://bucket", 2, "MISSING  store      gs://bucket: not a store", id="no store"),
+    ],
+)
+def test_doctor_looks_at_a_store_without_making_it(
+    capsys: pytest.CaptureFixture[str], store: str, exit_code: int, told: str
+) -> None:
+    Path("file").touch()
 
-    assert code == 2
-    assert "MISSING  store      gs://bucket: not a store" in out
+    code, out, _ = run(capsys, "doctor", "--store", store)
+
+    assert code == exit_code
+    assert told in out
+    assert [path.name for path in Path().iterdir()] == ["file"]
+
+
+def test_doctor_says_what_is_lost_without_what_only_some_sources_need(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_cell() -> None:
+        raise IsolationError("third-party servers can't be confined here")
+
+    monkeypatch.setattr(doctor, "cell_builder", no_cell)
+    monkeypatch.setattr("shutil.which", lambda program: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+    code, out, _ = run(capsys, "doctor")
+
+    assert code == 0
+    for name, lost in [("cells", "stdio:…"), ("node", "stdio:npx:…"), ("npm", "stdio:npx:…"), ("pip", "stdio:pypi:…")]:
+        lines = out.splitlines()
+        place = next(place for place, line in enumerate(lines) if line.startswith(f"absent   {name}"))
+        assert lost in lines[place + 1]
 
 
 def test_bench_measures_every_number() -> None:
@@ -166,3 +249,29 @@ def test_bench_measures_every_number() -> None:
 
     assert set(BenchResult.model_fields) == set(result.model_dump())
     assert all(value > 0 for value in result.model_dump().values())
+
+
+@pytest.mark.parametrize(("ratio", "fork_ratio", "slow"), [(0.2, 2.0, 0), (0.19, 1.0, 1), (0.5, 2.1, 1)])
+def test_bench_gives_units_what_is_wanted_and_a_verdict(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, ratio: float, fork_ratio: float, slow: int
+) -> None:
+    numbers = dict.fromkeys(BenchResult.model_fields, 1000.0)
+    result = BenchResult.model_validate({**numbers, "rows": 1000, "update_ratio": ratio, "fork_ratio": fork_ratio})
+    monkeypatch.setattr(bench, "measure", lambda: result)
+
+    code, out, _ = run(capsys, "bench")
+
+    assert code == 0
+    assert (out.count("TOO SLOW"), out.count(" fine ")) == (slow, 2 - slow)
+    assert all(unit in out for unit in ("calls/s", "forks/s", "µs", "0.2 or more is wanted", "2 or less is wanted"))
+
+
+def test_bench_for_machines_has_the_numbers_as_measured(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = BenchResult.model_validate(dict.fromkeys(BenchResult.model_fields, 7))
+    monkeypatch.setattr(bench, "measure", lambda: result)
+
+    _, out, _ = run(capsys, "bench", "--json")
+
+    assert json.loads(out) == result.model_dump()

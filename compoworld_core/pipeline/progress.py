@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from compoworld_core.pipeline.runner import StageResult
+from compoworld_core.pipeline.wording import counted
 
 
 class Quiet:
@@ -58,7 +59,7 @@ class Bars:
     def end(self, stage: str, result: StageResult) -> None:
         """See `runner.Progress`."""
         self._stop()
-        made = ", ".join(f"{commit.rows} {name}" for name, commit in result.commits.items())
+        made = ", ".join(counted(commit.rows, name) for name, commit in result.commits.items())
         time = "done before" if result.was_skipped else f"{result.seconds:.1f} s"
         self._console.print(f"{stage:<13} {made:<44} {time}", soft_wrap=True)
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from compoworld_core.errors import InputError, StorageError, TransientError
 from compoworld_core.pipeline.runner import StageResult
+from compoworld_core.pipeline.wording import counted
 from compoworld_core.pipeline.work.report import PAGES, REPORT
 from compoworld_core.rollouts.trajectory import TRAJECTORIES
 from compoworld_core.services.datasets import SERVICES
@@ -131,17 +132,62 @@ def find_run(store: Store, name: str = LATEST) -> RunRecord:
 
 
 def publish_report(store: Store, location: DatasetLocation) -> str:
-    """Lay the report's page where people can open it: beside its dataset, and on top of a directory. Its URI."""
-    name = f"{location.path}/{REPORT}"
-    page = next(iter(read_dataset(store, location, PAGES))).html.encode()
-    store.create(name, page)
-    if not isinstance(store, FileStore):
-        return f"{store.uri}/{name}"
-    top = store.root / REPORT
-    partial = top.with_name(f".{REPORT}.{os.getpid()}")
-    partial.write_bytes(page)
-    partial.replace(top)
-    return top.as_uri()
+    """Lay a report's page beside its dataset, and in a directory also on top if it is the latest run's.
+
+    Returns:
+        Where to open it. The page on top is the latest run's and no other's, whoever makes pages in between.
+    """
+    name = _page_name(location)
+    store.create(name, _page(store, location))
+    if isinstance(store, FileStore) and _show_latest(store) == location:
+        return (store.root / REPORT).as_uri()
+    return f"{store.uri}/{name}"
+
+
+def own_page(store: Store, location: DatasetLocation) -> str:
+    """Where a report's page lies beside its dataset, once it is published."""
+    return f"{store.uri}/{_page_name(location)}"
+
+
+def explain_failure(store: Store, record: RunRecord, report: str) -> str:
+    """What a run tells that did not reach its gates: which, what was found and wanted, what holds now, what to do."""
+    latest = read_ref(store, LATEST)
+    stays = f"the latest stays {latest}" if latest else "there is no latest run yet"
+    failed = "".join(f"\n  gate failed: {sentence}" for sentence in record.failed_gates)
+    return (
+        f"{record.id} did not reach its gates, so it is recorded but not the latest run ({stays}):{failed}\n"
+        f"  what it made is kept; the funnel in {report} shows what was lost, and why"
+    )
+
+
+def _page_name(location: DatasetLocation) -> str:
+    return f"{location.path}/{REPORT}"
+
+
+def _page(store: Store, location: DatasetLocation) -> bytes:
+    return next(iter(read_dataset(store, location, PAGES))).html.encode()
+
+
+def _show_latest(store: FileStore) -> DatasetLocation | None:
+    """Put the latest run's page on top of the store; where that page lies, or None where there is none to show.
+
+    Looks again afterwards: of runs that end at the same time, each may have seen another as the latest.
+    """
+    for _ in range(_TRIES):
+        run_id = read_ref(store, LATEST)
+        try:
+            location = find_run(store, run_id).location("reports") if run_id else None
+            page = _page(store, location) if location else None
+        except (InputError, StorageError):  # another version's: its page is as good as it was
+            return None
+        if page is not None:
+            top = store.root / REPORT
+            partial = top.with_name(f".{REPORT}.{os.getpid()}")
+            partial.write_bytes(page)
+            partial.replace(top)
+        if read_ref(store, LATEST) == run_id:
+            return location
+    return None
 
 
 def _count(store: Store, datasets: dict[str, DatasetRecord]) -> Totals:
@@ -163,9 +209,15 @@ def _count(store: Store, datasets: dict[str, DatasetRecord]) -> Totals:
 
 
 def _failed(gates: Gates, totals: Totals) -> Sequence[str]:
-    wanted = (("tasks", totals.tasks, gates.min_tasks), ("successes", totals.successes, gates.min_trajectories))
-    names = {"tasks": "tasks", "successes": "trajectories that succeeded"}
-    return [f"{found} {names[name]}, at least {least} are wanted" for name, found, least in wanted if found < least]
+    checked = (
+        ("min_tasks", totals.tasks, "tasks", "tasks.count or tasks.attempts_per_task"),
+        ("min_trajectories", totals.successes, "trajectories", "tasks.count or distill.samples"),
+    )
+    return [
+        f"gates.{name}: {counted(found, things)} passed, {least:,} wanted; raise {more}, or lower gates.{name}"
+        for name, found, things, more in checked
+        if found < (least := getattr(gates, name))
+    ]
 
 
 def _make_latest(store: Store, run_id: str) -> None:
