@@ -19,6 +19,8 @@ RewardName = Literal["completion_focused", "uniform", "binary"]
 Passed = NDArray[np.bool_]
 Rewards = NDArray[np.float64]
 
+_LEAST_SPREAD: Final = 1e-9
+
 FLOOR: Final = 0.01
 """λ: the least weight of a criterion before normalisation, so that one which all pass still counts."""
 
@@ -92,9 +94,13 @@ def group_advantages(rewards: Rewards) -> Rewards:
     Args:
         rewards: float array [N rollouts of one task].
     """
-    centred = rewards - rewards.mean()
-    spread = rewards.std()
-    return centred / spread if spread > 1e-9 else np.zeros_like(centred)
+    centred: Rewards = rewards - rewards.mean()
+    spread = float(rewards.std())
+    if spread > _LEAST_SPREAD:
+        centred /= spread
+    else:
+        centred[:] = 0
+    return centred
 
 
 def _checked(passed: Passed) -> Passed:
