@@ -1,7 +1,7 @@
 """Episodes: a policy works on a task in a world of its own, and the rubric judges what it leaves.
 
-Whatever goes wrong becomes a trajectory with a typed error. Only cancellation passes through, so that episodes that
-run side by side never take each other down.
+Whatever goes wrong becomes a trajectory with a typed error, so that episodes that run side by side never take each
+other down. Two things pass through: cancellation, and a budget that is spent, which says nothing about the task.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from compoworld_core.errors import CompoWorldError, InputError, InvalidArguments, TransientError
+from compoworld_core.errors import BudgetExhausted, CompoWorldError, InputError, InvalidArguments, TransientError
 from compoworld_core.llm.messages import (
     AssistantMessage,
     Message,
@@ -22,6 +22,7 @@ from compoworld_core.llm.messages import (
     json_text,
     to_chat,
 )
+from compoworld_core.llm.model import ModelFailure
 from compoworld_core.rollouts.policy import Policy
 from compoworld_core.rollouts.trajectory import Call, Change, EpisodeError, ErrorKind, Trajectory
 from compoworld_core.services.envelope import failure
@@ -41,7 +42,8 @@ class EpisodeLimits(BaseModel):
         max_steps: Assistant messages.
         max_tool_calls: Meta-tool calls, in all messages together.
         max_chars: Size of the conversation as JSON text.
-        turn_timeout_s: Seconds that the policy may take for one message.
+        turn_timeout_s: Seconds that the policy may take for one message, with the wait for a free place at its
+            endpoint.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,7 +51,7 @@ class EpisodeLimits(BaseModel):
     max_steps: int = Field(default=100, ge=1)
     max_tool_calls: int = Field(default=200, ge=0)
     max_chars: int = Field(default=2_000_000, ge=1)
-    turn_timeout_s: float = Field(default=900, gt=0)
+    turn_timeout_s: float = Field(default=3600, gt=0)
 
 
 async def run_episode(
@@ -60,7 +62,11 @@ async def run_episode(
     limits: EpisodeLimits | None = None,
     rollout_idx: int = 0,
 ) -> Trajectory:
-    """Let a policy work on a task, and judge what it did."""
+    """Let a policy work on a task, and judge what it did.
+
+    Raises:
+        BudgetExhausted: The policy may spend nothing more; there is no trajectory.
+    """
     try:
         world = open_world(task.recipe, catalogue)
     except Exception as fault:
@@ -144,6 +150,8 @@ class _Episode:
             return EpisodeError.saying("limit", f"no answer after {self._limits.max_steps} messages")
         except _Ended as ended:
             return ended.error
+        except BudgetExhausted:
+            raise
         except Exception as error:
             return EpisodeError.of(_kind(error, "bug"), error)
 
@@ -156,8 +164,12 @@ class _Episode:
             if current is None or current.cancelling():
                 raise
             _end("policy", "the policy cancelled its own answer")
+        except BudgetExhausted:
+            raise
         except TransientError as error:
             raise _Ended(EpisodeError.of("transient", error)) from error
+        except ModelFailure as error:
+            raise _Ended(EpisodeError.of("limit" if error.kind == "context" else "policy", error)) from error
         except CompoWorldError as error:
             raise _Ended(EpisodeError.saying("policy", str(error))) from error
         except Exception as error:

@@ -1,7 +1,7 @@
 """Policies: anything that answers a conversation.
 
 An endpoint, the oracle and a model in this process look alike: they see the messages so far and the tools, and
-answer with one assistant message. They see nothing else of the episode.
+answer with one assistant message. They see nothing else of the episode. Every `ChatModel` is a policy.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ class Policy(Protocol):
 
         Raises:
             PolicyFailure: There is no way to go on.
+            ModelFailure: A model gave no usable answer.
+            BudgetExhausted: Nothing more may be spent.
             TransientError: There is no answer now, but there may be later.
         """
         ...
