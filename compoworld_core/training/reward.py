@@ -78,7 +78,7 @@ def binary_reward(passed: Passed) -> Rewards:
     Args:
         passed: bool array [N rollouts, C criteria].
     """
-    return _checked(passed).all(axis=1).astype(np.float64)
+    return np.where(_checked(passed).all(axis=1), 1.0, 0.0)
 
 
 REWARDS: Final[Mapping[RewardName, Callable[[Passed], Rewards]]] = {
