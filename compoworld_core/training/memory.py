@@ -133,7 +133,7 @@ def plan_memory(shape: ModelShape, hardware: Hardware, context_tokens: int, micr
         parts=parts,
         host_gb=host,
         available_gb=available,
-        tensor_parallel=tensor_parallel(shape, hardware, settings.context_tokens),
+        tensor_parallel=tensor_parallel(shape, hardware, context_tokens),
         reasons=tuple(reasons),
     )
 
