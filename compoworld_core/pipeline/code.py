@@ -13,12 +13,12 @@ from compoworld_core.storage import digest, digest_bytes
 BELOW: Final[Mapping[str, tuple[str, ...]]] = {
     "specs": (),
     "llm": (),
-    "services": ("specs",),
+    "services": ("specs", "llm"),
     "library": ("services",),
-    "synthesis": ("services", "llm"),
+    "synthesis": ("services",),
     "worlds": ("services",),
-    "tasks": ("worlds", "llm"),
-    "rollouts": ("tasks", "llm"),
+    "tasks": ("worlds",),
+    "rollouts": ("tasks",),
     "viewer": ("rollouts", "synthesis"),
 }
 """Rooms and the ones right below; `errors` and `storage` are below all."""

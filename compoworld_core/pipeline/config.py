@@ -25,6 +25,7 @@ from compoworld_core.pipeline.work.distill import DistillConfig
 from compoworld_core.pipeline.work.report import ReportConfig
 from compoworld_core.pipeline.work.synthesize import SynthesizeConfig
 from compoworld_core.pipeline.work.validate import ValidateConfig
+from compoworld_core.services.world_model.settings import WorldModelConfig, WorldModelUser
 from compoworld_core.tasks.sampler import TaskSettings
 
 PREFIX: Final = "COMPOWORLD_"
@@ -56,21 +57,28 @@ class RunConfig(BaseModel):
     distill: DistillConfig = DistillConfig()
     report: ReportConfig = ReportConfig()
     llm: LlmConfig = LlmConfig()
+    world_model: WorldModelConfig = WorldModelConfig()
     gates: Gates = Gates()
 
     @model_validator(mode="after")
     def _names_known_models(self) -> Self:
+        self._require_model("world_model.model", self.world_model.model)
         for stage, config in self._sections().items():
             if not isinstance(config, ModelUser):
                 continue
             section = _SECTIONS.get(stage, stage)
             if config.models:
                 raise _wrong(f"{section}.models", "is taken from llm.models; write it there")
+            if isinstance(config, WorldModelUser) and config.world_model:
+                raise _wrong(f"{section}.world_model", "is taken from world_model; write it there, once for all stages")
             for place, name in config.named().items():
-                if name not in self.llm.models:
-                    known = ", ".join(sorted(self.llm.models)) or "none"
-                    raise _wrong(f"{section}.{place}", f"llm.models has no {name!r}; there is {known}")
+                self._require_model(f"{section}.{place}", name)
         return self
+
+    def _require_model(self, key: str, name: str | None) -> None:
+        if name is not None and name not in self.llm.models:
+            known = ", ".join(sorted(self.llm.models)) or "none"
+            raise _wrong(key, f"llm.models has no {name!r}; there is {known}")
 
     def _sections(self) -> dict[str, BaseModel]:
         return {
@@ -85,10 +93,12 @@ class RunConfig(BaseModel):
     @property
     def stages(self) -> dict[str, BaseModel]:
         """The config of each stage, with the models that it names."""
-        return {
-            name: section.with_models(self.llm.models) if isinstance(section, ModelUser) else section
-            for name, section in self._sections().items()
-        }
+        return {name: self._filled(section) for name, section in self._sections().items()}
+
+    def _filled(self, section: BaseModel) -> BaseModel:
+        if isinstance(section, WorldModelUser):
+            section = section.with_world_model(self.world_model)
+        return section.with_models(self.llm.models) if isinstance(section, ModelUser) else section
 
 
 _SECTIONS: Final = {"sample-tasks": "tasks"}

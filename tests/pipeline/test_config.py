@@ -8,6 +8,7 @@ import pytest
 
 from compoworld_core.errors import InputError
 from compoworld_core.pipeline.config import load_config
+from compoworld_core.services.world_model.settings import WorldModelUser
 
 
 @pytest.fixture
@@ -135,3 +136,29 @@ def test_an_empty_file_or_section_means_defaults(file: Path, text: str) -> None:
 @pytest.mark.parametrize("path", sorted(Path("configs").glob("*.yaml")), ids=lambda path: path.stem)
 def test_shipped_configurations_are_valid(path: Path) -> None:
     load_config(path, environment={})
+
+
+WORLD_MODEL = "llm:\n  models:\n    simulator: {model: m}\nworld_model:\n  model: simulator\n  samples: 3\n"
+
+
+def test_there_is_no_world_model_unless_a_model_is_named() -> None:
+    assert load_config(environment={}).world_model.model is None
+
+
+def test_a_stage_with_a_world_model_gets_it_and_its_model(file: Path) -> None:
+    file.write_text(WORLD_MODEL)
+    config = load_config(file, environment={})
+
+    stage = config._filled(WorldModelUser())
+
+    assert isinstance(stage, WorldModelUser)
+    assert stage.world_model == config.world_model
+    assert stage.models == {"simulator": config.llm.models["simulator"]}
+    assert load_config(environment={})._filled(WorldModelUser()) == WorldModelUser()
+
+
+def test_a_world_model_that_no_model_is_named_for_is_said_with_its_line(file: Path) -> None:
+    file.write_text("world_model:\n  samples: 2\n  model: nobody\n")
+
+    with pytest.raises(InputError, match=rf"{file}:3: world_model.model: llm.models has no 'nobody'; there is none"):
+        load_config(file, environment={})
