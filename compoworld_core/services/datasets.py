@@ -5,4 +5,4 @@ from __future__ import annotations
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.storage import DatasetType
 
-SERVICES = DatasetType("services", 1, ServicePackage)
+SERVICES = DatasetType("services", 2, ServicePackage)

@@ -1,7 +1,8 @@
 """Packages: a service as files and a digest, as it is stored, shipped and pinned by recipes.
 
-`service.py` is the code, `schema.json` its tables as data, `spec.json` what it promises. The parent process reads the
-two JSON files and never imports the code of a package that is not in the library.
+`service.py` is the code, `schema.json` its tables as data, `spec.json` what it promises, `modelled.json` what it leaves
+to a world model. The parent process reads the JSON files and never imports the code of a package that is not in the
+library.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from compoworld_core.services.schema import ServiceSchema
 from compoworld_core.specs.model import ServiceSpec, ToolSpec
@@ -25,7 +26,9 @@ class ServicePackage(BaseModel):
     Attributes:
         origin: `library` code runs in process, everything else only in the sandboxed host.
         code: Text by file name; `service.py` defines the service, a library service may have siblings.
+        spec: What the code implements.
         tests: The author's self-tests (see `synthesis/selftest.py`), as data.
+        modelled: Tools that the code lacks, for their effect lies outside stored rows; a world model may answer them.
         author: Who wrote it: `library`, `rules`, `pi`.
     """
 
@@ -38,6 +41,13 @@ class ServicePackage(BaseModel):
     spec: ServiceSpec
     tables: ServiceSchema
     tests: str = "[]"
+    modelled: tuple[ToolSpec, ...] = ()
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        if twice := {item.name for item in self.spec.tools} & {item.name for item in self.modelled}:
+            raise ValueError(f"tools are implemented and left to a world model at once: {', '.join(sorted(twice))}")
+        return self
 
     @cached_property
     def digest(self) -> str:
@@ -51,15 +61,16 @@ class ServicePackage(BaseModel):
 
     def files(self) -> dict[str, str]:
         """The package as it is shipped, text by file name."""
-        return {
+        texts = {
             **self.code,
             "schema.json": canonical_json(self.tables),
             "spec.json": canonical_json(self.spec),
             "tests.json": self.tests,
         }
+        return {**texts, "modelled.json": canonical_json(self.modelled)} if self.modelled else texts
 
     def tool(self, name: str) -> ToolSpec:
-        """The spec of a tool.
+        """The spec of a tool, whether implemented or modelled.
 
         Raises:
             KeyError: The service has no such tool.
@@ -68,4 +79,9 @@ class ServicePackage(BaseModel):
 
     @cached_property
     def _tools(self) -> dict[str, ToolSpec]:
-        return {item.name: item for item in self.spec.tools}
+        return {item.name: item for item in (*self.spec.tools, *self.modelled)}
+
+    @cached_property
+    def modelled_names(self) -> frozenset[str]:
+        """Names of the tools that no code executes."""
+        return frozenset(item.name for item in self.modelled)

@@ -8,7 +8,7 @@ the spec knows. An agent sees the spec's own schemas; the code adds what values 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
@@ -50,7 +50,9 @@ class BuildError(CompoWorldError):
         self.message = message
 
 
-def build_package(spec: ServiceSpec, source: str, author: str, tests: str, pool: HostPool) -> ServicePackage:
+def build_package(
+    spec: ServiceSpec, source: str, author: str, tests: str, pool: HostPool, *, modelled: Collection[str] = ()
+) -> ServicePackage:
     """Package a service module that was written for a spec.
 
     Args:
@@ -59,6 +61,7 @@ def build_package(spec: ServiceSpec, source: str, author: str, tests: str, pool:
         author: Who wrote it.
         tests: The author's self-tests, as data.
         pool: Where the module is run to see what it declares.
+        modelled: Tools of the spec that it leaves to a world model; those with schemas too costly to check are dropped.
 
     Returns:
         The package; its spec has the implemented tools only.
@@ -70,6 +73,7 @@ def build_package(spec: ServiceSpec, source: str, author: str, tests: str, pool:
     tables, exported = _export(source, pool)
     _check_tables(tables)
     _check_tools(exported)
+    implemented = {tool.name for tool in exported.tools}
     return ServicePackage(
         name=spec.name,
         origin="synthesised",
@@ -78,7 +82,16 @@ def build_package(spec: ServiceSpec, source: str, author: str, tests: str, pool:
         spec=join(spec, exported),
         tables=tables,
         tests=tests,
+        modelled=tuple(
+            tool
+            for tool in spec.tools
+            if tool.name in modelled and tool.name not in implemented and _can_be_modelled(tool)
+        ),
     )
+
+
+def _can_be_modelled(tool: ToolSpec) -> bool:
+    return not any(True for schema in (tool.parameters, tool.returns or {}) for _ in _unholdable(schema))
 
 
 def join(spec: ServiceSpec, exported: ServiceSpec) -> ServiceSpec:

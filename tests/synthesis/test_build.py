@@ -136,6 +136,18 @@ def test_building_is_deterministic(pool: HostPool) -> None:
     assert packages[0].digest == packages[1].digest
 
 
+def test_a_package_carries_the_tools_that_it_leaves_to_a_world_model(pool: HostPool) -> None:
+    bare = build_package(SPEC, SOURCE, "rules", "[]", pool)
+
+    package = build_package(SPEC, SOURCE, "rules", "[]", pool, modelled={"burn_note", "get_note", "unheard_of"})
+
+    assert package.modelled == (SPEC.tools[1],)
+    assert package.tool("burn_note") == SPEC.tools[1]
+    assert package.spec == bare.spec
+    assert package.digest != bare.digest
+    assert "modelled.json" not in bare.files()
+
+
 def replaced(old: str, new: str) -> str:
     assert old in SOURCE
     return SOURCE.replace(old, new)

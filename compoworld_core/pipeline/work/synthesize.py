@@ -65,7 +65,9 @@ def synthesize(spec: ServiceSpec, author: Author) -> Iterator[BaseModel]:
     if not draft.implemented:
         return
     try:
-        yield build_package(spec, draft.source, draft.author, dump_tests(draft.tests), host_pool())
+        tests = dump_tests(draft.tests)
+        modelled = {left.tool for left in draft.left_out if left.candidate_for == "world_model"}
+        yield build_package(spec, draft.source, draft.author, tests, host_pool(), modelled=modelled)
     except BuildError as error:
         yield from _omissions(spec.name, draft.implemented, error.reason, error.message)
 
