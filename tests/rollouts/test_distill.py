@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from compoworld_core.errors import InputError
+from compoworld_core.errors import BudgetExhausted, InputError, TransientError
 from compoworld_core.llm.messages import AssistantMessage
-from compoworld_core.rollouts.distill import distill
+from compoworld_core.rollouts.distill import Notes, Skip, Stopping, distill
 from compoworld_core.rollouts.oracle import oracles
 from compoworld_core.rollouts.policy import Policy, PolicyFactory
 from compoworld_core.rollouts.trajectory import TRAJECTORIES, Trajectory
@@ -26,10 +26,18 @@ def tasks() -> list[Task]:
 
 
 def collect(
-    tasks: list[Task], catalogue: Catalogue, factory: PolicyFactory, samples: int = 1, concurrency: int = 8
+    tasks: list[Task],
+    catalogue: Catalogue,
+    factory: PolicyFactory,
+    samples: int = 1,
+    concurrency: int = 8,
+    stopping: Stopping | None = None,
+    notes: Notes | None = None,
 ) -> list[Trajectory]:
     async def run() -> list[Trajectory]:
-        rows = distill(tasks, catalogue, factory, samples=samples, concurrency=concurrency)
+        rows = distill(
+            tasks, catalogue, factory, samples=samples, concurrency=concurrency, stopping=stopping, notes=notes
+        )
         return [row async for row in rows]
 
     return asyncio.run(run())
@@ -124,7 +132,7 @@ def test_no_more_episodes_run_than_asked_for(tasks: list[Task], catalogue: Catal
 
 def test_stopping_early_cancels_what_is_still_running(tasks: list[Task], catalogue: Catalogue) -> None:
     async def stop_after_one() -> int:
-        rows = distill(tasks, catalogue, lambda _, i: Silent() if i else Scripted(DONE), samples=3)
+        rows = distill(tasks, catalogue, lambda task, _: Scripted(DONE) if task is tasks[0] else Silent())
         first = await anext(rows)
         await rows.aclose()  # type: ignore[attr-defined]
         assert first.rollout_idx == 0
@@ -134,21 +142,78 @@ def test_stopping_early_cancels_what_is_still_running(tasks: list[Task], catalog
 
 
 def test_seconds_go_to_the_sidecar_only(tasks: list[Task], catalogue: Catalogue) -> None:
-    seconds: dict[str, float] = {}
+    notes = Notes()
 
-    async def run() -> list[Trajectory]:
-        return [row async for row in distill(tasks, catalogue, oracles(catalogue), seconds=seconds)]
+    rows = collect(tasks, catalogue, oracles(catalogue), notes=notes)
 
-    rows = asyncio.run(run())
-
-    assert set(seconds) == {f"{row.task_id}/0" for row in rows}
+    assert set(notes.seconds) == {f"{row.task_id}/0" for row in rows}
     assert "seconds" not in Trajectory.model_fields
 
 
-@pytest.mark.parametrize("wrong", [{"samples": 0}, {"concurrency": 0}], ids=str)
-def test_numbers_below_one_are_bad_input(wrong: dict[str, int], tasks: list[Task], catalogue: Catalogue) -> None:
+def working(outcomes: str, catalogue: Catalogue) -> PolicyFactory:
+    """Rollouts that succeed (`+`), fail (`-`), or end because nobody answers (`?`), by their index."""
+    oracle = oracles(catalogue)
+    other = {"-": DONE, "?": TransientError}
+    return lambda task, index: oracle(task, index) if outcomes[index] == "+" else Scripted(other[outcomes[index]])
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "stopping", "run", "skip"),
+    [
+        pytest.param("++++++", Stopping(settle_after=3), 3, Skip("always", 3), id="always"),
+        pytest.param("------", Stopping(settle_after=3), 3, Skip("never", 3), id="never"),
+        pytest.param("--+---", Stopping(settle_after=3), 6, None, id="sometimes"),
+        pytest.param("---+++", Stopping(settle_after=6), 6, None, id="too few to settle"),
+        pytest.param("-?--++", Stopping(settle_after=3), 4, Skip("never", 2), id="an outage tells nothing"),
+        pytest.param("??????", Stopping(settle_after=2), 6, None, id="nothing but outages"),
+        pytest.param("-+-+++", Stopping(enough=2), 4, Skip("enough", 2), id="enough"),
+        pytest.param("++++++", Stopping(enough=1, settle_after=2), 1, Skip("enough", 5), id="one is enough"),
+        pytest.param("+-++++", Stopping(enough=3, settle_after=2), 4, Skip("enough", 2), id="both"),
+        pytest.param("------", Stopping(), 6, None, id="no rule"),
+    ],
+)
+def test_task_is_left_when_further_rollouts_would_teach_nothing(
+    outcomes: str, stopping: Stopping, run: int, skip: Skip | None, tasks: list[Task], catalogue: Catalogue
+) -> None:
+    notes = Notes()
+
+    rows = collect(tasks[:2], catalogue, working(outcomes, catalogue), samples=6, stopping=stopping, notes=notes)
+
+    assert [(row.task_id, row.rollout_idx) for row in rows] == [(task.id, i) for task in tasks[:2] for i in range(run)]
+    assert [row.succeeded for row in rows] == [sign == "+" for sign in outcomes[:run]] * 2
+    assert notes.skipped == ({task.id: skip for task in tasks[:2]} if skip else {})
+    assert len(rows) + sum(item.rollouts for item in notes.skipped.values()) == 2 * 6, "every rollout is accounted for"
+
+
+def test_spent_budget_begins_no_episode_and_lets_those_in_progress_end(tasks: list[Task], catalogue: Catalogue) -> None:
+    begun: list[int] = []
+    ended: list[int] = []
+
+    class Ends(Scripted):
+        def __init__(self, index: int) -> None:
+            super().__init__(BudgetExhausted if index == 0 else DONE)
+            self._index = index
+            begun.append(index)
+
+        async def respond(self, messages, tools) -> AssistantMessage:  # type: ignore[no-untyped-def]
+            for _ in range(9 + 20 * self._index):
+                await asyncio.sleep(0)
+            ended.append(self._index)
+            return await super().respond(messages, tools)
+
+    with pytest.raises(BudgetExhausted):
+        collect(tasks[:1], catalogue, lambda _, index: Ends(index), samples=8, concurrency=3)
+
+    assert begun == [0, 1, 2]
+    assert ended == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("samples", "concurrency"), [(0, 1), (1, 0)])
+def test_numbers_below_one_are_bad_input(
+    samples: int, concurrency: int, tasks: list[Task], catalogue: Catalogue
+) -> None:
     with pytest.raises(InputError, match="at least 1"):
-        collect(tasks, catalogue, oracles(catalogue), **wrong)
+        collect(tasks, catalogue, oracles(catalogue), samples=samples, concurrency=concurrency)
 
 
 def test_trajectories_come_back_equal_from_a_dataset(tasks: list[Task], catalogue: Catalogue, tmp_path: Path) -> None:

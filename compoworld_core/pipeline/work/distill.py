@@ -1,52 +1,110 @@
-"""Distill: a policy works on every task, and every episode is a trajectory, whatever its outcome."""
+"""Distill: a policy works on every task, and every episode is a trajectory, whatever its outcome.
+
+The oracle replays reference solutions. Teachers are models, any number of them, each with its samples per task; their
+rollouts of a task alternate, so that what a wave shows is not one teacher's doing.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from typing import Final, Literal
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field, model_validator
+from pydantic_core import PydanticCustomError
 
+from compoworld_core.errors import BudgetExhausted
+from compoworld_core.llm.config import ModelUser
 from compoworld_core.pipeline.stage import Inputs, Shard, shards_for
+from compoworld_core.pipeline.wording import counted
 from compoworld_core.pipeline.work.opening import open_catalogue
-from compoworld_core.rollouts.distill import distill
+from compoworld_core.rollouts.distill import Notes, Stopping, distill
+from compoworld_core.rollouts.episode import EpisodeLimits
 from compoworld_core.rollouts.oracle import oracles
+from compoworld_core.rollouts.policy import Policy
 from compoworld_core.rollouts.trajectory import Trajectory
 from compoworld_core.services.datasets import SERVICES
 from compoworld_core.tasks.datasets import TASKS
+from compoworld_core.tasks.task import Split, Task
+from compoworld_core.worlds.catalogue import Catalogue
 
-TASKS_PER_SHARD: Final = 20
-_CONCURRENCY: Final = 2
-"""Episodes side by side: the oracle never waits, so more would only hold more worlds in memory."""
+TASKS_PER_SHARD: Final = {"oracle": 20, "llm": 1000}
+"""Teachers wait most of the time, so one process serves many tasks; an oracle keeps it busy."""
+
+_SPLITS: Final[dict[str, tuple[Split, ...]]] = {"oracle": ("sft", "rl", "eval_combo", "eval_service"), "llm": ("sft",)}
+_ORACLES: Final = 2
+"""Oracles side by side: they never wait, so more would only hold more worlds in memory."""
 
 
-class DistillConfig(BaseModel):
-    """Who works on the tasks, and how often."""
+class DistillConfig(ModelUser):
+    """Who works on which tasks, and how often."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    policy: Literal["oracle", "llm"] = Field(
+        default="oracle", description="Who works: `oracle` replays reference solutions, `llm` has teachers."
+    )
+    samples: int = Field(default=1, ge=1, description="The oracle's rollouts of each task.")
+    teachers: dict[str, Annotated[int, Field(ge=1)]] = Field(
+        default_factory=dict, description="Rollouts of each task, by the model of llm.models that makes them."
+    )
+    splits: tuple[Split, ...] | None = Field(
+        default=None, min_length=1, description="Whose tasks; left out, the oracle works on all and teachers on sft."
+    )
+    settle_after: int | None = Field(
+        default=4, ge=2, description="Teachers leave a task whose first rollouts, so many, all succeed or all fail."
+    )
+    enough: int | None = Field(default=None, ge=1, description="Successes of a task after which teachers leave it.")
+    limits: EpisodeLimits = Field(default=EpisodeLimits(), description="How far an episode may go.")
+    concurrency: int = Field(default=256, ge=1, exclude=True, description="Most teachers' episodes in flight.")
 
-    policy: Literal["oracle"] = Field(default="oracle", description="Who works: `oracle` replays reference solutions.")
-    samples: int = Field(default=1, ge=1, description="Rollouts of each task.")
+    @model_validator(mode="after")
+    def _teachers_fit_the_policy(self) -> Self:
+        if self.policy == "llm" and not self.teachers:
+            raise _wrong("teachers", "policy llm needs some, such as `teachers: {a-name-in-llm-models: 2}`")
+        if self.policy == "oracle" and self.teachers:
+            raise _wrong("policy", "is oracle, which has no teachers; write `policy: llm`, or leave teachers out")
+        if self.policy == "llm" and self.samples != 1:
+            raise _wrong("samples", "is the oracle's; how often a teacher works on a task stands beside its name")
+        return self
+
+    def named(self) -> dict[str, str]:
+        """The teachers."""
+        return {f"teachers.{name}": name for name in self.teachers}
+
+    @property
+    def rollouts(self) -> tuple[tuple[str, int], ...]:
+        """Teacher and sample of each rollout of a task, by rollout index: first everyone's first, then the second."""
+        most = max(self.teachers.values(), default=0)
+        return tuple((name, i) for i in range(most) for name in sorted(self.teachers) if i < self.teachers[name])
+
+
+def _wrong(field: str, problem: str) -> PydanticCustomError:
+    return PydanticCustomError("contradiction", "{problem}", {"key": f"distill.{field}", "problem": problem})
 
 
 def plan(config: DistillConfig, inputs: Inputs) -> int:
-    """A shard for every few tasks."""
-    return shards_for(len(inputs[TASKS]), TASKS_PER_SHARD)
+    """A shard for every so many tasks."""
+    return shards_for(len(inputs[TASKS]), TASKS_PER_SHARD[config.policy])
 
 
 def run(config: DistillConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseModel]:
     """Trajectories by task, then by rollout."""
     catalogue = open_catalogue(inputs[SERVICES])
-    seconds: dict[str, float] = shard.notes.setdefault("episode_seconds", {})
-    episodes = distill(
-        inputs[TASKS].part(shard),
-        catalogue,
-        oracles(catalogue),
-        samples=config.samples,
-        concurrency=_CONCURRENCY,
-        seconds=seconds,
-    )
+    splits = config.splits or _SPLITS[config.policy]
+    tasks = (task for task in inputs[TASKS].part(shard) if task.split in splits)
+    notes = Notes()
+    shard.notes.update(episode_seconds=notes.seconds, skipped=notes.skipped)
+    if config.policy == "oracle":
+        episodes = distill(
+            tasks,
+            catalogue,
+            oracles(catalogue),
+            samples=config.samples,
+            concurrency=_ORACLES,
+            limits=config.limits,
+            notes=notes,
+        )
+    else:
+        episodes = _taught(config, tasks, catalogue, shard, notes)
 
     async def next_episode() -> Trajectory | None:
         return await anext(episodes, None)
@@ -54,3 +112,41 @@ def run(config: DistillConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseMod
     with asyncio.Runner() as runner:
         while (trajectory := runner.run(next_episode())) is not None:
             yield trajectory
+
+
+async def _taught(
+    config: DistillConfig, tasks: Iterable[Task], catalogue: Catalogue, shard: Shard, notes: Notes
+) -> AsyncIterator[Trajectory]:
+    """The teachers' episodes.
+
+    Raises:
+        BudgetExhausted: With what was done until then.
+    """
+    from compoworld_core.pipeline.work.models import open_pool
+
+    rollouts = config.rollouts
+    async with open_pool(config, shard) as pool:
+
+        def teacher(task: Task, index: int) -> Policy:
+            name, sample = rollouts[index]
+            return pool.model(name, item=task.id, sample=sample)
+
+        episodes = distill(
+            tasks,
+            catalogue,
+            teacher,
+            samples=len(rollouts),
+            stopping=Stopping(settle_after=config.settle_after, enough=config.enough),
+            concurrency=config.concurrency,
+            limits=config.limits,
+            notes=notes,
+        )
+        try:
+            async for trajectory in episodes:
+                yield trajectory
+        except BudgetExhausted as error:
+            raise BudgetExhausted(
+                f"{error}\n  {counted(len(notes.seconds), 'episodes')} had ended, and every answer that was paid for "
+                "is kept: raise distill.budget and run the same command again, and only what is missing is asked for"
+            ) from error
+        shard.notes["spend"] = pool.spend()
