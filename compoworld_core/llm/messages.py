@@ -69,14 +69,7 @@ class ToolCall(_Data):
     @cached_property
     def parsed(self) -> JsonObject | None:
         """The arguments as an object; None where the text is not exactly one JSON object."""
-        try:
-            value = json.loads(self.arguments, object_pairs_hook=_distinct)
-            if isinstance(value, dict) and not _is_deeper(value, MAX_DEPTH):
-                json_text(value)
-                return value
-        except (ValueError, RecursionError):
-            pass
-        return None
+        return parse_object(self.arguments)
 
 
 class SystemMessage(_Data):
@@ -168,6 +161,18 @@ def json_text(value: object) -> str:
     text = _ENCODER.encode(value)
     text.encode()
     return text
+
+
+def parse_object(text: str) -> JsonObject | None:
+    """What a text says that is exactly one JSON object, which can be stored and said again; else None."""
+    try:
+        value = json.loads(text, object_pairs_hook=_distinct)
+        if isinstance(value, dict) and not _is_deeper(value, MAX_DEPTH):
+            json_text(value)
+            return value
+    except (ValueError, RecursionError):
+        pass
+    return None
 
 
 def _object(call: ToolCall) -> JsonObject:

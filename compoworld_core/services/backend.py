@@ -22,10 +22,16 @@ from compoworld_core.services.universe import Universe
 
 
 class Outcome(NamedTuple):
-    """A call's envelope, and the evidence of a bug where the service did what no service may do."""
+    """A call's envelope, and how it came about.
+
+    Attributes:
+        bug: Evidence, where the service did what no service may do.
+        world_model: Whether a world model was asked what to answer.
+    """
 
     envelope: Envelope
     bug: str | None = None
+    world_model: bool = False
 
 
 class ToolBackend(Protocol):

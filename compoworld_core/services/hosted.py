@@ -18,15 +18,9 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic_core import to_json
 
-from compoworld_core.errors import (
-    InvalidArguments,
-    LimitExceeded,
-    NotFound,
-    ServiceBug,
-    ToolError,
-)
+from compoworld_core.errors import ServiceBug, ToolError
 from compoworld_core.services import seeding
 from compoworld_core.services.backend import Outcome, ToolBackend, broken
 from compoworld_core.services.context import Context
@@ -35,10 +29,10 @@ from compoworld_core.services.host.confinement import Limits
 from compoworld_core.services.host.reply import CodeRefused, HostFault, Refusal, Rewritten, Success, Write, parse_call
 from compoworld_core.services.host.transport import DEFAULT_HANDLERS, Guest, GuestFailure
 from compoworld_core.services.package import ServicePackage
+from compoworld_core.services.parameters import Parameters
 from compoworld_core.services.record import describe_validation_error
 from compoworld_core.services.state import State
 from compoworld_core.services.universe import Universe
-from compoworld_core.specs.validation import validator
 from compoworld_core.storage.digest import digest
 
 CALL_S: Final = 2.0
@@ -46,8 +40,6 @@ CALL_S: Final = 2.0
 
 LOAD_S: Final = 10.0
 """Wall time for defining a service, and what a call that brings base rows may take longer."""
-
-MAX_ARGUMENT_BYTES: Final = 1024 * 1024
 
 _ATTEMPTS: Final = 5
 """Requests that a call may need until its guest has the code and the rows; a process may be replaced in between."""
@@ -229,12 +221,12 @@ def _base_rows(state: State, names: Any) -> dict[str, Any]:
 class HostedBackend(ToolBackend):
     """Runs the tools of a package in a host. The same backend serves all worlds and all their forks."""
 
-    __slots__ = ("_host", "_package", "_validators")
+    __slots__ = ("_host", "_package", "_parameters")
 
     def __init__(self, package: ServicePackage, host: Host) -> None:
         self._package = package
         self._host = host
-        self._validators: dict[str, Any] = {}
+        self._parameters = Parameters(package.name, package.spec.tools)
 
     def new_state(self) -> State:
         """An empty state whose rows are validated by the package's schemas."""
@@ -259,7 +251,7 @@ class HostedBackend(ToolBackend):
             TransientError: The machine can't start a process now.
         """
         try:
-            plain = self._checked(tool, arguments)
+            plain = self._parameters.checked(tool, arguments)
             reply = parse_call(self._host.call(state, tool, plain, context))
             if reply.bug is not None:
                 return broken(reply.bug)
@@ -272,41 +264,6 @@ class HostedBackend(ToolBackend):
             return broken(f"{error}\n{error.output}".rstrip())
         except ServiceBug as error:
             return broken(str(error))
-
-    def _checked(self, tool: str, arguments: Mapping[str, Any]) -> Any:
-        """The arguments as plain JSON that satisfies the tool's parameters.
-
-        Raises:
-            ToolError: They don't.
-        """
-        try:
-            text = to_json(arguments)
-            plain = from_json(text, allow_inf_nan=False)
-        except (PydanticSerializationError, ValueError, RecursionError) as error:
-            raise InvalidArguments(f"the arguments are not JSON: {str(error)[:200]}") from None
-        if len(text) > MAX_ARGUMENT_BYTES:
-            raise LimitExceeded(f"the arguments have {len(text)} bytes; at most {MAX_ARGUMENT_BYTES} are accepted")
-        compiled = self._validators.get(tool) or self._compiled(tool)
-        try:
-            wrong = next(compiled.iter_errors(plain), None)
-        except ValueError as error:
-            raise InvalidArguments(f"the arguments are not acceptable: {str(error)[:200]}") from None
-        if wrong is not None:
-            where = ".".join(str(part) for part in wrong.instance_path)
-            raise InvalidArguments(f"{where + ': ' if where else ''}{wrong.message[:300]}")
-        return plain
-
-    def _compiled(self, tool: str) -> Any:
-        try:
-            parameters = self._package.tool(tool).parameters
-        except KeyError:
-            raise NotFound(f"{self._package.name} has no tool {tool!r}") from None
-        try:
-            compiled = validator(parameters)
-        except ValueError as error:
-            raise HostFault(f"the parameters of {tool} are no JSON Schema: {error}") from None
-        self._validators[tool] = compiled
-        return compiled
 
 
 def _rewrite(state: State, reply: dict[str, Any]) -> None:

@@ -25,11 +25,13 @@ class CallResult(NamedTuple):
 
     Attributes:
         bug: Evidence that the service did what no service may do; the tool is to be quarantined.
+        world_model: Whether a world model was asked what to answer.
     """
 
     envelope: Envelope
     changes: tuple[RowChange, ...] = ()
     bug: str | None = None
+    world_model: bool = False
 
     @property
     def succeeded(self) -> bool:
@@ -47,7 +49,7 @@ class RunningService:
         self.backend = backend
         self.context = context
         self.state = state
-        self._effects = {tool.name: tool.effect for tool in package.spec.tools}
+        self._effects = {tool.name: tool.effect for tool in (*package.spec.tools, *package.modelled)}
 
     @classmethod
     def start(
@@ -73,12 +75,12 @@ class RunningService:
             raise
         if not outcome.envelope["success"]:
             state.rollback()
-            return CallResult(outcome.envelope, (), outcome.bug)
+            return CallResult(outcome.envelope, (), outcome.bug, outcome.world_model)
         if effect == "read" and state.journal:
             state.rollback()
             outcome = broken(f"{tool} is declared read-only but wrote")
             return CallResult(outcome.envelope, (), outcome.bug)
-        return CallResult(outcome.envelope, state.commit())
+        return CallResult(outcome.envelope, state.commit(), world_model=outcome.world_model)
 
     def fork(self) -> RunningService:
         """The same service with a forked state."""

@@ -215,6 +215,14 @@ class Table(Generic[R]):
         self._put(key, record, None, self.counter)
         return record
 
+    def next_id(self) -> str:
+        """The id that the next inserted row gets unless it brings its own."""
+        counter = self.counter
+        try:
+            return self._issue()
+        finally:
+            self.counter = counter
+
     # For the world
 
     def attach(self, state: State) -> None:
