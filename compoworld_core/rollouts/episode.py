@@ -27,7 +27,6 @@ from compoworld_core.rollouts.policy import Policy
 from compoworld_core.rollouts.trajectory import Call, Change, EpisodeError, ErrorKind, Trajectory
 from compoworld_core.services.envelope import failure
 from compoworld_core.services.state import RowChange
-from compoworld_core.specs.model import JsonObject
 from compoworld_core.tasks.rubric import Verdict, verify
 from compoworld_core.tasks.task import Task
 from compoworld_core.worlds.catalogue import Catalogue
@@ -130,7 +129,6 @@ class _Episode:
         ]
         self.calls: list[Call] = []
         self._gateway = Gateway(world)
-        self._hosted = {name for name, item in world.services.items() if item.package.origin != "library"}
         self._limits = limits
         self._chars = 0
 
@@ -187,7 +185,8 @@ class _Episode:
             refusal = InvalidArguments(f"the arguments of {call.name[:80]} are not one JSON object; send them as one")
             entry = TranscriptEntry(call.name, {}, failure(refusal))
         else:
-            entry = await self._call(call.name, arguments)
+            await self._gateway.reply(call.name, arguments)
+            entry = self._gateway.transcript[-1]
         record = Call(
             index=len(self.calls),
             name=call.name,
@@ -200,19 +199,11 @@ class _Episode:
                 *(_change(service, change, "reaction") for service, change in entry.reactions),
             ),
             bug=entry.bug,
+            world_model=entry.world_model,
         )
         _json_text([record.envelope, *((change.before, change.after) for change in record.changes)], "bug")
         self.calls.append(record)
         self._add(ToolMessage(tool_call_id=call.id, name=call.name, content=_json_text(entry.envelope, "bug")), "bug")
-
-    async def _call(self, name: str, arguments: JsonObject) -> TranscriptEntry:
-        """Have the gateway answer; a service in a host answers late, so others go on meanwhile."""
-        tool = self._gateway.world.tools.get(str(arguments.get("tool_name"))) if name == "call_tool" else None
-        if tool is not None and tool.service in self._hosted:
-            await asyncio.to_thread(self._gateway.call, name, arguments)
-        else:
-            self._gateway.call(name, arguments)
-        return self._gateway.transcript[-1]
 
     def _add(self, message: Message, culprit: ErrorKind) -> None:
         self._chars += len(_json_text(to_chat(message), culprit))

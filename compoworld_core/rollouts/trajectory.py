@@ -52,7 +52,7 @@ class Call(_Data):
         service: For a `call_tool` that reached a tool, the tool's service; else empty.
         tool: The tool's own name in that service; else empty.
         bug: Evidence that the service did what no service may do.
-        world_model: Whether a world model predicted the answer.
+        world_model: Whether a world model was asked what to answer.
     """
 
     index: int
@@ -144,6 +144,11 @@ class Trajectory(_Data):
         return Usage.total(
             message.usage for message in self.messages if isinstance(message, AssistantMessage) and message.usage
         )
+
+
+def touches_world_model(trajectory: Trajectory) -> bool:
+    """Whether any of its calls was put to a world model."""
+    return any(call.world_model for call in trajectory.calls)
 
 
 TRAJECTORIES = DatasetType(name="trajectories", version=1, row=Trajectory)

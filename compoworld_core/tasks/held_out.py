@@ -259,7 +259,7 @@ def _creates(subject: Subject, step: Step) -> bool:
 
 def further_write(subject: Subject) -> Iterator[Edit]:
     """Something is changed that nobody asked for."""
-    tools = [tool for tool in subject.world.tools.values() if tool.spec.effect == "write"]
+    tools = [tool for tool in subject.world.tools.values() if tool.spec.effect == "write" and not tool.is_modelled]
     ids = {
         schema.entity: [row["id"] for row in subject.world.rows(name, table)]
         for name, service in subject.world.services.items()

@@ -9,6 +9,8 @@ from compoworld_core.errors import InputError
 from compoworld_core.services.backend import InProcessBackend, ToolBackend
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.services.service import Service
+from compoworld_core.services.world_model.backend import ModelledBackend
+from compoworld_core.services.world_model.prediction import Predictor
 
 HostFactory = Callable[[ServicePackage], ToolBackend]
 
@@ -20,14 +22,20 @@ class Catalogue:
         packages: What can be opened.
         library: The classes behind packages of the library, by name.
         host: Makes the backend of a package whose code is not trusted.
+        predictor: What answers the tools that no code executes; without one, no world has such tools.
     """
 
     def __init__(
-        self, packages: Iterable[ServicePackage], library: Mapping[str, type[Service[Any]]], host: HostFactory
+        self,
+        packages: Iterable[ServicePackage],
+        library: Mapping[str, type[Service[Any]]],
+        host: HostFactory,
+        predictor: Predictor | None = None,
     ) -> None:
         self._packages = {package.digest: package for package in packages}
         self._library = library
         self._host = host
+        self.predictor = predictor
         self._backends: dict[str, ToolBackend] = {}
 
     @property
@@ -56,5 +64,7 @@ class Catalogue:
         if found is None:
             trusted = package.origin == "library"
             found = InProcessBackend(self._library[package.name]) if trusted else self._host(package)
+            if package.modelled and self.predictor is not None:
+                found = ModelledBackend(package, found, self.predictor)
             self._backends[package.digest] = found
         return found

@@ -6,17 +6,19 @@ transcript, and answers only these four names.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from compoworld_core.errors import InvalidArguments, NotFound, ToolError
 from compoworld_core.services.envelope import Envelope, failure, success
 from compoworld_core.services.semantics import SEMANTIC_KEY
 from compoworld_core.services.state import RowChange
 from compoworld_core.specs.model import JsonObject
-from compoworld_core.worlds.world import World
+from compoworld_core.worlds.world import BoundTool, World
 
 SHORT_DESCRIPTION = 160
 """Characters of a tool's description that `list_tools` shows."""
@@ -66,6 +68,7 @@ class TranscriptEntry:
         tool: The tool's own name in that service; else empty.
         reactions: Rows that the world changed in reaction.
         bug: Evidence, where the service failed in a way that is not an answer.
+        world_model: Whether a world model was asked what to answer.
     """
 
     name: str
@@ -76,6 +79,11 @@ class TranscriptEntry:
     changes: tuple[RowChange, ...] = ()
     reactions: tuple[tuple[str, RowChange], ...] = ()
     bug: str | None = None
+    world_model: bool = False
+
+
+_PREDICTING: Final = ThreadPoolExecutor(256, "world-model")
+"""Threads that wait for a world model. They are none of an event loop's own, which models need to be reached."""
 
 
 class Gateway:
@@ -94,6 +102,20 @@ class Gateway:
             entry = TranscriptEntry(name, arguments, failure(error))
         self.transcript.append(entry)
         return entry.envelope  # type: ignore[no-any-return]
+
+    async def reply(self, name: str, arguments: Mapping[str, Any]) -> Envelope:
+        """Answer one meta-tool call as `call` does, and let others go on where the answer takes its time."""
+        tool = self._tool(name, arguments)
+        if tool is not None and tool.is_modelled:
+            return await asyncio.get_running_loop().run_in_executor(_PREDICTING, self.call, name, arguments)
+        if tool is not None and self.world.services[tool.service].package.origin != "library":
+            return await asyncio.to_thread(self.call, name, arguments)
+        return self.call(name, arguments)
+
+    def _tool(self, name: str, arguments: Mapping[str, Any]) -> BoundTool | None:
+        """The tool that a call would reach."""
+        wanted = arguments.get("tool_name") if name == "call_tool" and isinstance(arguments, Mapping) else None
+        return self.world.tools.get(wanted) if isinstance(wanted, str) else None
 
     @staticmethod
     def _check(name: str, arguments: Mapping[str, Any]) -> None:
@@ -158,6 +180,7 @@ class Gateway:
                 for change in entry.changes
             ),
             bug=result.bug,
+            world_model=result.world_model,
         )
 
 

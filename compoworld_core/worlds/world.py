@@ -16,13 +16,14 @@ from compoworld_core.errors import InputError, NotFound, ToolError
 from compoworld_core.services.conditions import holds, watched_tables
 from compoworld_core.services.context import Context, User
 from compoworld_core.services.envelope import failure
+from compoworld_core.services.package import ServicePackage
 from compoworld_core.services.record import Row
 from compoworld_core.services.running import CallResult, RunningService
 from compoworld_core.services.state import RowChange
 from compoworld_core.services.universe import Universe
 from compoworld_core.specs.model import ToolSpec
 from compoworld_core.worlds.catalogue import Catalogue
-from compoworld_core.worlds.recipe import Insert, Reaction, RowOperation, Update, WorldRecipe
+from compoworld_core.worlds.recipe import Insert, Reaction, RowOperation, ServicePin, Update, WorldRecipe
 
 Cause = Literal["agent", "reaction"]
 
@@ -61,11 +62,16 @@ class RowEvent:
 
 @dataclass(frozen=True, slots=True)
 class BoundTool:
-    """A tool under the name that it has in this world."""
+    """A tool under the name that it has in this world.
+
+    Attributes:
+        is_modelled: Whether a world model answers it, not code.
+    """
 
     name: str
     service: str
     spec: ToolSpec
+    is_modelled: bool = False
 
 
 class World:
@@ -189,8 +195,8 @@ def open_world(recipe: WorldRecipe, catalogue: Catalogue) -> World:
     """Build a recipe's world: services from the universe, then the plants, then the snapshot.
 
     Raises:
-        InputError: A pinned package or tool is not in the catalogue, a plant is refused, a reaction is about a table
-            that no service has, or two tools cannot be told apart.
+        InputError: A pinned package or tool is not in the catalogue, a tool needs a world model and there is none, a
+            plant is refused, a reaction is about a table that no service has, or two tools cannot be told apart.
     """
     return _snapshot(_Key(recipe, catalogue)).fork()
 
@@ -246,6 +252,8 @@ def _populated(recipe: WorldRecipe, catalogue: Catalogue) -> World:
             raise InputError(f"the recipe lists service {pin.name!r} twice")
         package = catalogue.package(pin.name, pin.package)
         context = Context(pin.name, recipe.universe.seed, recipe.start_time, user)
+        if catalogue.predictor is None:
+            _require_code(pin, package)
         services[pin.name] = RunningService.start(package, catalogue.backend(package), context, universe)
     for service in services.values():
         service.state.seal()
@@ -257,6 +265,15 @@ def _require_tables(reaction: Reaction, services: Mapping[str, RunningService]) 
     for service, table in sorted(watched_tables(reaction.when) | applied):
         if service not in services or table not in services[service].state.tables:
             raise InputError(f"a reaction is about {service}.{table}, which this world does not have")
+
+
+def _require_code(pin: ServicePin, package: ServicePackage) -> None:
+    modelled = [tool for tool in pin.tools if tool in package.modelled_names]
+    if modelled:
+        raise InputError(
+            f"service {pin.name!r} has tools that only a world model can answer ({', '.join(modelled)}), and none is "
+            "enabled here; name one of llm.models in the section world_model of the configuration"
+        )
 
 
 def _bind_tools(recipe: WorldRecipe, services: Mapping[str, RunningService]) -> dict[str, BoundTool]:
@@ -275,7 +292,10 @@ def _bind_tools(recipe: WorldRecipe, services: Mapping[str, RunningService]) -> 
             places = " and ".join(f"{tool!r} of {service!r}" for service, tool in prefixed)
             raise InputError(f"tools {places} would have the same name; rename one of the services")
         names |= prefixed
-    return {names[place]: BoundTool(names[place], place[0], spec) for place, spec in specs.items()}
+    return {
+        names[place]: BoundTool(names[place], place[0], spec, place[1] in services[place[0]].package.modelled_names)
+        for place, spec in specs.items()
+    }
 
 
 def _clashing(names: Mapping[tuple[str, str], str]) -> list[tuple[str, str]]:
