@@ -11,9 +11,11 @@ import os
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
+from pydantic_core import PydanticCustomError
 
 from compoworld_core.errors import InputError
 
@@ -41,11 +43,25 @@ class Endpoint(_Data):
     weight: float = Field(
         default=1.0, gt=0, description="Share of the requests, relative to the model's other servers."
     )
-    concurrency: int = Field(default=64, ge=1, description="Most requests in flight.")
-    requests_per_minute: int | None = Field(default=None, ge=1)
-    tokens_per_minute: int | None = Field(default=None, ge=1)
+    concurrency: int = Field(default=64, ge=1, description="Most requests in flight, of each process.")
+    requests_per_minute: int | None = Field(default=None, ge=1, description="Most requests begun, by each process.")
+    tokens_per_minute: int | None = Field(default=None, ge=1, description="Most tokens, of each process.")
     first_byte_s: float = Field(default=120, gt=0, description="Longest wait for the first byte of an answer.")
     total_s: float = Field(default=600, gt=0, description="Longest time for a whole answer.")
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_plain(cls, url: str) -> str:
+        try:
+            parts = urlsplit(url)
+            is_web = parts.scheme in ("http", "https") and bool(parts.hostname)
+        except ValueError:
+            is_web = False
+        if not is_web:
+            raise PydanticCustomError("contradiction", "is no http(s) URL, such as http://localhost:8000/v1")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise PydanticCustomError("contradiction", "carries credentials or a query; keys go to key_env or key_file")
+        return url
 
     def key(self) -> str:
         """The API key; servers that need none get a placeholder.
@@ -69,6 +85,10 @@ class Endpoint(_Data):
         return "none"
 
 
+_OWN_FIELDS: Final = {"model", "messages", "tools", "stream", "stream_options", "n"}
+"""Fields of a request that nobody else may set: one answer is asked for, in a form that can be read."""
+
+
 class ModelConfig(_Data):
     """A model, and where it is served."""
 
@@ -77,15 +97,22 @@ class ModelConfig(_Data):
     top_p: float | None = Field(default=None, gt=0, le=1)
     max_tokens: int | None = Field(default=None, ge=1, description="Longest answer.")
     extra: dict[str, JsonValue] = Field(default_factory=dict, description="Further fields of the request body.")
+    send_reasoning: bool = Field(default=False, description="Show the model what it thought in earlier messages.")
     stream: bool = Field(default=True, exclude=True, description="Have answers streamed, so that dead servers show.")
     price: Price = Field(default=Price(), exclude=True)
     endpoints: tuple[Endpoint, ...] = Field(default=(), exclude=True, description="Its servers.")
 
+    @field_validator("extra")
+    @classmethod
+    def _leaves_ours(cls, extra: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        if taken := sorted(_OWN_FIELDS & extra.keys()):
+            raise PydanticCustomError("contradiction", "{problem}", {"problem": f"may not set {', '.join(taken)}"})
+        return extra
+
     def parameters(self) -> dict[str, Any]:
         """The fields of a request that decide the answer, beside messages and tools."""
-        return {name: value for name, value in self.model_dump(exclude={"extra"}).items() if value is not None} | dict(
-            self.extra
-        )
+        own = self.model_dump(include={"model", "temperature", "top_p", "max_tokens"}, exclude_none=True)
+        return own | self.extra
 
 
 class Budget(_Data):

@@ -1,0 +1,253 @@
+"""A proxy through which a confined program reaches one model and nothing else.
+
+It listens on a Unix socket, speaks chat completions, and passes each request on to whoever has the key: the program
+never sees one. It counts what the session takes, and once that is as much as the session may take, every further
+request is refused. A failure that concerns more than this request, such as the stage's spent budget, is kept for the
+caller: the program is told to stop, and the caller raises it when the program has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import h11
+
+from compoworld_core.errors import BudgetExhausted, CompoWorldError
+from compoworld_core.llm.config import Budget
+from compoworld_core.llm.model import ModelFailure
+from compoworld_core.storage.digest import JsonObject, digest
+
+Complete = Callable[[JsonObject, int], Awaitable[JsonObject]]
+"""Answers the body of a chat-completion request, asked for the n-th time, with a completion."""
+
+Price = Callable[[JsonObject], Decimal]
+"""What a completion cost, in US dollars, by its `usage`."""
+
+Route = Callable[[JsonObject], Awaitable[JsonObject]]
+"""Answers a JSON request with JSON."""
+
+CHAT: Final = "/v1/chat/completions"
+
+_MOST_BYTES: Final = 64 * 1024 * 1024
+_CHUNK: Final = 64 * 1024
+_TRANSPORT: Final = frozenset({"stream", "stream_options"})
+"""Fields that say how an answer is sent, not what it is."""
+
+
+class Meter:
+    """Counts what one session takes.
+
+    Attributes:
+        is_spent: Whether a request was refused because the session had taken all that it may.
+    """
+
+    def __init__(self, budget: Budget, turns: int, price: Price) -> None:
+        self.turns = 0
+        self.tokens = 0
+        self.usd = Decimal(0)
+        self.is_spent = False
+        self._budget = budget
+        self._most_turns = turns
+        self._price = price
+
+    def check(self) -> None:
+        """Allow a request.
+
+        Raises:
+            Refused: Nothing is left.
+        """
+        budget = self._budget
+        spent = (
+            (self.turns >= self._most_turns, f"{self._most_turns} turns"),
+            (budget.tokens is not None and self.tokens >= budget.tokens, f"{budget.tokens} tokens"),
+            (budget.usd is not None and self.usd >= budget.usd, f"{budget.usd} US dollars"),
+        )
+        for is_over, what in spent:
+            if is_over:
+                self.is_spent = True
+                raise Refused(402, "insufficient_quota", f"the budget of this session is spent: {what}")
+
+    def count(self, completion: JsonObject) -> None:
+        """Take note of an answer."""
+        usage = completion.get("usage") or {}
+        self.turns += 1
+        self.tokens += int(usage.get("prompt_tokens") or 0) + int(usage.get("completion_tokens") or 0)
+        self.usd += self._price(usage)
+
+
+class Refused(Exception):
+    """An answer in the form in which endpoints refuse."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body: JsonObject = {"error": {"message": message, "type": code, "param": None, "code": code}}
+
+
+class Proxy:
+    """Serves one session.
+
+    Args:
+        complete: Asks the model.
+        meter: Counts what the session takes.
+        routes: What is answered beside chat completions, by path.
+
+    Attributes:
+        failure: What the caller has to raise when the session has ended.
+    """
+
+    def __init__(self, complete: Complete, meter: Meter, routes: Mapping[str, Route]) -> None:
+        self.failure: BaseException | None = None
+        self.meter = meter
+        self._complete = complete
+        self._routes = routes
+        self._asked: Counter[str] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def listen(self, path: Path) -> AsyncIterator[None]:
+        """Serve on a Unix socket at this path until the block ends."""
+        server = await asyncio.start_unix_server(self._accept, path)
+        try:
+            yield
+        finally:
+            server.close()
+            for task in tuple(self._tasks):
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await server.wait_closed()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            with suppress(OSError, h11.RemoteProtocolError):
+                await _Connection(reader, writer).serve(self._answer)
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def _answer(self, path: str, body: JsonObject) -> JsonObject:
+        route = self._chat if path == CHAT else self._routes.get(path)
+        if route is None:
+            raise Refused(404, "not_found", f"there is no {path}")
+        try:
+            return await route(body)
+        except (Refused, asyncio.CancelledError):
+            raise
+        except ModelFailure as failure:
+            is_long = failure.kind == "context"
+            raise Refused(400, "context_length_exceeded" if is_long else failure.kind, str(failure)) from None
+        except Exception as error:
+            self.failure = self.failure or error
+            code = "insufficient_quota" if isinstance(error, BudgetExhausted) else "server_error"
+            text = str(error) if isinstance(error, CompoWorldError) else "the proxy failed"
+            raise Refused(402 if isinstance(error, BudgetExhausted) else 500, code, text) from None
+
+    async def _chat(self, body: JsonObject) -> JsonObject:
+        if self.failure is not None:
+            raise Refused(503, "server_error", "the session is over")
+        self.meter.check()
+        asked = {name: value for name, value in body.items() if name not in _TRANSPORT}
+        key = digest(asked)
+        sample = self._asked[key]
+        self._asked[key] += 1
+        completion = await self._complete(asked, sample)
+        self.meter.count(completion)
+        return completion
+
+
+class _Connection:
+    """One connection: requests after one another."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._http = h11.Connection(h11.SERVER)
+
+    async def serve(self, answer: Callable[[str, JsonObject], Awaitable[JsonObject]]) -> None:
+        while True:
+            request = await self._next()
+            if not isinstance(request, h11.Request):
+                return
+            path = request.target.decode("latin-1").partition("?")[0]
+            try:
+                body = _object(await self._body())
+                answered = await answer(path, body)
+                is_stream = path == CHAT and body.get("stream") is True
+                await self._send(200, _events(answered) if is_stream else _text(answered), is_stream)
+            except Refused as refused:
+                await self._send(refused.status, _text(refused.body), False)
+            if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
+                return
+            self._http.start_next_cycle()
+
+    async def _next(self) -> Any:
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            if self._http.they_are_waiting_for_100_continue:
+                await self._write(h11.InformationalResponse(status_code=100, headers=[]))
+            self._http.receive_data(await self._reader.read(_CHUNK))
+        return event
+
+    async def _body(self) -> bytes:
+        parts = bytearray()
+        while isinstance(event := await self._next(), h11.Data):
+            parts += event.data
+            if len(parts) > _MOST_BYTES:
+                raise Refused(413, "too_large", f"a request has at most {_MOST_BYTES} bytes")
+        return bytes(parts)
+
+    async def _send(self, status: int, body: bytes, is_stream: bool) -> None:
+        headers = [
+            ("Content-Type", "text/event-stream" if is_stream else "application/json"),
+            ("Content-Length", str(len(body))),
+        ]
+        await self._write(h11.Response(status_code=status, headers=headers))
+        await self._write(h11.Data(data=body))
+        await self._write(h11.EndOfMessage())
+
+    async def _write(self, event: h11.Event) -> None:
+        data = self._http.send(event)
+        if data:
+            self._writer.write(data)
+            await self._writer.drain()
+
+
+def _object(body: bytes) -> JsonObject:
+    try:
+        value = json.loads(body or b"{}")
+    except (ValueError, RecursionError):
+        raise Refused(400, "invalid_json", "the body is not JSON") from None
+    if not isinstance(value, dict):
+        raise Refused(400, "invalid_json", "the body is not a JSON object")
+    return value
+
+
+def _text(value: JsonObject) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _events(completion: JsonObject) -> bytes:
+    """A completion as a stream has it: each choice in one piece, then how it ended, then what it took."""
+    head = {**{name: value for name, value in completion.items() if name not in ("choices", "usage")}}
+    head["object"] = "chat.completion.chunk"
+    chunks: list[JsonObject] = []
+    for choice in completion.get("choices", ()):
+        message = choice.get("message") or {}
+        delta = {name: value for name, value in message.items() if value is not None}
+        if calls := delta.get("tool_calls"):
+            delta["tool_calls"] = [{"index": place, **call} for place, call in enumerate(calls)]
+        index = choice.get("index", 0)
+        chunks.append({**head, "choices": [{"index": index, "delta": delta, "finish_reason": None}]})
+        end = {"index": index, "delta": {}, "finish_reason": choice.get("finish_reason") or "stop"}
+        chunks.append({**head, "choices": [end]})
+    chunks.append({**head, "choices": [], "usage": completion.get("usage")})
+    return b"".join(b"data: " + _text(chunk) + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
