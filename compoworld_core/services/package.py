@@ -29,7 +29,9 @@ class ServicePackage(BaseModel):
         spec: What the code implements.
         tests: The author's self-tests (see `synthesis/selftest.py`), as data.
         modelled: Tools that the code lacks, for their effect lies outside stored rows; a world model may answer them.
+        challenges: Tests in the same form by somebody who knew the spec only; empty where nobody was asked for any.
         author: Who wrote it: `library`, `rules`, `pi`.
+        provenance: What else is known of how it was written: models, prompts, versions.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -41,7 +43,9 @@ class ServicePackage(BaseModel):
     spec: ServiceSpec
     tables: ServiceSchema
     tests: str = "[]"
+    challenges: str = ""
     modelled: tuple[ToolSpec, ...] = ()
+    provenance: dict[str, str] = {}
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -67,7 +71,13 @@ class ServicePackage(BaseModel):
             "spec.json": canonical_json(self.spec),
             "tests.json": self.tests,
         }
-        return {**texts, "modelled.json": canonical_json(self.modelled)} if self.modelled else texts
+        if self.challenges:
+            texts["challenges.json"] = self.challenges
+        if self.modelled:
+            texts["modelled.json"] = canonical_json(self.modelled)
+        if self.provenance:
+            texts["provenance.json"] = canonical_json(self.provenance)
+        return texts
 
     def tool(self, name: str) -> ToolSpec:
         """The spec of a tool, whether implemented or modelled.

@@ -1,6 +1,7 @@
 """Admission: whether a tool may be shown to agents, with the evidence.
 
-A tool is `verified` when it passes every gate: its author's self-tests, the invariants that hold for any honest tool,
+A tool is `verified` when it passes every gate: its author's self-tests, the challenges of somebody who knew the spec
+only where there are any, the invariants that hold for any honest tool,
 and the checks of substance. One failed gate quarantines it, and the first bug or lost host ends its testing. Tools that
 the author left to a world model are passed on with the author's reason. All of it is deterministic: the same package
 and seed give the same admissions, byte for byte.
@@ -19,7 +20,7 @@ from compoworld_core.services.backend import ToolBackend
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.specs.model import ToolSpec
 from compoworld_core.synthesis.bench import Bench, Misbehaved
-from compoworld_core.synthesis.claims import check_claims
+from compoworld_core.synthesis.claims import check_challenges, check_claims
 from compoworld_core.synthesis.finding import Finding, printable
 from compoworld_core.synthesis.influence import Influence
 from compoworld_core.synthesis.invariants import INVARIANTS, Check
@@ -83,6 +84,7 @@ def admit(
     *,
     seed: int = 0,
     candidates: Mapping[str, str] | None = None,
+    checks: Sequence[Check] = CHECKS,
 ) -> tuple[Admission, ...]:
     """Check every tool of a service.
 
@@ -91,6 +93,7 @@ def admit(
         backend: What executes its tools.
         seed: Seed of the worlds and of the draws.
         candidates: Reason by tool, for the tools that the author left to a world model; they are not called.
+        checks: What is checked beside the tests that the package carries.
 
     Returns:
         One admission per tool, in the order of the spec; candidates that the spec leaves out come last.
@@ -110,27 +113,32 @@ def admit(
         broken = Finding(check="populates", passed=False, detail=detail)
         judged = {tool.name: _admission(package, tool.name, None, (broken,)) for tool in tools}
     else:
-        judged = _judge_all(bench, tools, seed)
+        judged = _judge_all(bench, tools, seed, checks)
     everything = {**judged, **left_out}
     names = dict.fromkeys([*(tool.name for tool in package.spec.tools), *left_out])
     return tuple(everything[name] for name in names)
 
 
-def _judge_all(bench: Bench, tools: Sequence[ToolSpec], seed: int) -> dict[str, Admission]:
-    tested = check_claims(bench)
+def _judge_all(bench: Bench, tools: Sequence[ToolSpec], seed: int, checks: Sequence[Check]) -> dict[str, Admission]:
+    claims, challenges = check_claims(bench), check_challenges(bench)
     trials = tuple(Trial(bench, tool, bench.home, random.Random(f"trial/{seed}/{tool.name}")) for tool in tools)
     sample_all(bench, trials)
     isolation = Isolation(bench, trials, seed)
     for trial in trials:
         trial.peers = trials
-    return {trial.name: _judge(trial, isolation, tested.get(trial.name)) for trial in trials}
+    every: tuple[Callable[[Trial], Finding | None], ...] = (*checks, isolation.finding)
+    return {trial.name: _judge(trial, every, claims.get(trial.name), challenges.get(trial.name)) for trial in trials}
 
 
-def _judge(trial: Trial, isolation: Isolation, tested: Finding | None) -> Admission:
+def _judge(
+    trial: Trial,
+    checks: Sequence[Callable[[Trial], Finding | None]],
+    tested: Finding | None,
+    challenged: Finding | None,
+) -> Admission:
     bench = trial.bench
     bench.subject = trial.name
-    checks: tuple[Callable[[Trial], Finding | None], ...] = (*CHECKS, isolation.finding)
-    findings = [] if tested is None else [tested]
+    findings = [finding for finding in (tested, challenged) if finding is not None]
     for check in checks:
         if trial.name in bench.faults:
             break

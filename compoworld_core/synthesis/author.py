@@ -37,6 +37,8 @@ class Draft(BaseModel):
         implemented: Names of the tools that the module has.
         left_out: All other tools of the spec, with the reason.
         tests: Self-tests of the implemented tools.
+        challenges: Tests by somebody who knew the spec only; None where nobody was asked for any.
+        provenance: How it was written, in words by topic.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -47,6 +49,22 @@ class Draft(BaseModel):
     implemented: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     tests: tuple[SelfTest, ...] = ()
+    challenges: tuple[SelfTest, ...] | None = None
+    provenance: dict[str, str] = {}
+
+
+class AuthorFailed(Exception):
+    """An author has nothing to hand over, and would not have if it was asked again.
+
+    Attributes:
+        reason: `budget` where it was stopped before it was done.
+        detail: A sentence for people.
+    """
+
+    def __init__(self, reason: Literal["author", "budget"], detail: str) -> None:
+        super().__init__(detail)
+        self.reason: Literal["author", "budget"] = reason
+        self.detail = detail
 
 
 class Author(Protocol):
@@ -58,5 +76,9 @@ class Author(Protocol):
         ...
 
     def write(self, spec: ServiceSpec) -> Draft:
-        """The draft of a service for a normalised spec."""
+        """The draft of a service for a normalised spec.
+
+        Raises:
+            AuthorFailed: There is none.
+        """
         ...

@@ -51,7 +51,15 @@ class BuildError(CompoWorldError):
 
 
 def build_package(
-    spec: ServiceSpec, source: str, author: str, tests: str, pool: HostPool, *, modelled: Collection[str] = ()
+    spec: ServiceSpec,
+    source: str,
+    author: str,
+    tests: str,
+    pool: HostPool,
+    *,
+    modelled: Collection[str] = (),
+    challenges: str = "",
+    provenance: Mapping[str, str] | None = None,
 ) -> ServicePackage:
     """Package a service module that was written for a spec.
 
@@ -62,6 +70,8 @@ def build_package(
         tests: The author's self-tests, as data.
         pool: Where the module is run to see what it declares.
         modelled: Tools of the spec that it leaves to a world model; those with schemas too costly to check are dropped.
+        challenges: Tests by somebody else, as data.
+        provenance: How it was written.
 
     Returns:
         The package; its spec has the implemented tools only.
@@ -82,6 +92,8 @@ def build_package(
         spec=join(spec, exported),
         tables=tables,
         tests=tests,
+        challenges=challenges,
+        provenance=dict(provenance or {}),
         modelled=tuple(
             tool
             for tool in spec.tools

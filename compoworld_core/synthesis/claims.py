@@ -1,9 +1,14 @@
-"""Claims: the author's self-tests, run on the bench."""
+"""Claims and challenges: the self-tests of the author, and those of somebody who knew the spec only, run on the bench.
+
+A challenge starts from the rows of the bench's world and has tool calls only. Where it fails before the tool that it is
+about was called, the call that failed is to blame.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -14,10 +19,12 @@ from compoworld_core.services.state import State
 from compoworld_core.services.universe import Universe
 from compoworld_core.synthesis.bench import Bench, fault_of
 from compoworld_core.synthesis.finding import Finding, printable
-from compoworld_core.synthesis.selftest import SelfTest, load_tests, run_test
+from compoworld_core.synthesis.selftest import SelfTest, TestOutcome, load_tests, run_challenge, run_test
 
 MAX_TESTS: Final = 48
-"""Self-tests of one tool that are run."""
+"""Tests of one tool that are run."""
+
+WITHSTANDS: Final = "withstands_challenges"
 
 
 def check_claims(bench: Bench) -> dict[str, Finding]:
@@ -26,36 +33,89 @@ def check_claims(bench: Bench) -> dict[str, Finding]:
     A test in which some call breaks the service fails, and the tool of that call is not called again.
     """
     try:
-        tests = load_tests(bench.package.tests)
+        by_tool = _by_tool(load_tests(bench.package.tests))
     except ValueError as error:
-        unreadable = Finding(
-            check="self_tests", passed=False, detail=printable(f"the self-tests are unreadable: {error}")
-        )
+        detail = printable(f"the self-tests are unreadable: {error}")
+        unreadable = Finding(check="self_tests", passed=False, detail=detail)
         return {tool.name: unreadable for tool in bench.package.spec.tools}
+    found: dict[str, Finding] = {}
+    for tool, tests in by_tool.items():
+        outcomes = _run(bench, tool, tests, run_test)
+        failed = next((_said(outcome) for outcome in outcomes if not outcome.passed), None)
+        found[tool] = Finding(
+            check="self_tests",
+            passed=failed is None,
+            detail=printable(failed) if failed else f"{len(outcomes)} tests of the author passed",
+            cases=len(outcomes),
+        )
+    return found
+
+
+def check_challenges(bench: Bench) -> dict[str, Finding]:
+    """Whether each tool of a service that was challenged withstands; one that nothing reached does not.
+
+    Empty where nobody was asked for challenges.
+    """
+    if not bench.package.challenges:
+        return {}
+    tools = {tool.name for tool in bench.package.spec.tools}
+    try:
+        by_tool = _by_tool(load_tests(bench.package.challenges))
+    except ValueError as error:
+        detail = printable(f"the challenges are unreadable: {error}")
+        return {tool: Finding(check=WITHSTANDS, passed=False, detail=detail) for tool in tools}
+    reached: Counter[str] = Counter()
+    failed: dict[str, str] = {}
+    for tool, tests in by_tool.items():
+        usable = [test for test in tests if tools.issuperset(step.tool for step in test.steps)]
+        for outcome in _run(bench, tool, usable, run_challenge):
+            subject = _subject(outcome)
+            reached[subject] += 1
+            if not outcome.passed:
+                failed.setdefault(subject, _said(outcome))
+    return {tool: _withstands(reached[tool], failed.get(tool)) for tool in tools}
+
+
+def _withstands(reached: int, failed: str | None) -> Finding:
+    if failed is None and not reached:
+        detail = "no independent challenge reached it"
+    else:
+        detail = f"withstood {reached} independent challenges" if failed is None else printable(failed)
+    return Finding(check=WITHSTANDS, passed=failed is None and reached > 0, detail=detail, cases=reached)
+
+
+def _subject(outcome: TestOutcome) -> str:
+    """The tool that an outcome says something about."""
+    test, made = outcome.test, outcome.test.steps[: outcome.step]
+    if outcome.passed or not made or any(step.tool == test.tool for step in made):
+        return test.tool
+    return made[-1].tool
+
+
+def _by_tool(tests: Sequence[SelfTest]) -> dict[str, list[SelfTest]]:
     by_tool: dict[str, list[SelfTest]] = {}
     for test in tests:
         by_tool.setdefault(test.tool, []).append(test)
-    return {tool: _run(bench, tool, mine[:MAX_TESTS]) for tool, mine in by_tool.items()}
+    return {tool: mine[:MAX_TESTS] for tool, mine in by_tool.items()}
 
 
-def _run(bench: Bench, tool: str, tests: list[SelfTest]) -> Finding:
+def _run(
+    bench: Bench, tool: str, tests: Sequence[SelfTest], run: Callable[[RunningService, SelfTest], TestOutcome]
+) -> list[TestOutcome]:
     bench.subject = tool
     home = bench.home.running
     running = RunningService(home.package, _Watch(bench), home.context, home.state)
-    run, failed = 0, None
+    outcomes: list[TestOutcome] = []
     for test in tests:
         if tool in bench.faults:
             break
-        run += 1
-        outcome = run_test(running, test)
-        if not outcome.passed:
-            failed = failed or f"{test.name}: {outcome.detail.strip().splitlines()[-1] if outcome.detail else 'failed'}"
-    return Finding(
-        check="self_tests",
-        passed=failed is None,
-        detail=printable(failed) if failed else f"{run} tests of the author passed",
-        cases=run,
-    )
+        outcomes.append(run(running, test))
+    return outcomes
+
+
+def _said(outcome: TestOutcome) -> str:
+    lines = outcome.detail.strip().splitlines()
+    return f"{outcome.test.name}: {lines[-1] if lines else 'failed'}"
 
 
 class _Watch(ToolBackend):

@@ -10,7 +10,7 @@ from compoworld_core.storage import DatasetType
 from compoworld_core.synthesis.admission import Admission
 from compoworld_core.synthesis.build import BuildReason
 
-OmissionReason = Literal["world_model", "unclear", "author", BuildReason]
+OmissionReason = Literal["world_model", "unclear", "author", "budget", BuildReason]
 
 
 class Omission(BaseModel):
@@ -18,7 +18,8 @@ class Omission(BaseModel):
 
     Attributes:
         reason: `world_model`: its effect lies outside stored rows. `unclear`: the author could not tell what it means.
-            `author`: the author failed on the whole spec. Otherwise why its source is no package (`BuildError`).
+            `author`: the author failed on the whole spec, or forgot the tool. `budget`: the author was stopped by its
+            budget. Otherwise why its source is no package (`BuildError`).
         detail: A sentence for people.
     """
 
