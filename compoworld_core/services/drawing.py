@@ -7,16 +7,20 @@ person of the universe for `email`), then by JSON type, and only a value that th
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from compoworld_core.services import lexicon
 from compoworld_core.services.schema import semantic_of
-from compoworld_core.services.universe import Organisation, Person, Product, Project, Universe
+from compoworld_core.services.subjects import Subjects
+from compoworld_core.services.timeline import Timeline
+from compoworld_core.services.universe import COUNTRY_CODES, Universe
 from compoworld_core.specs.validation import validator
+from compoworld_core.specs.verbs import tokenise
 
 _SUBJECTS = (
     "Quarterly review",
@@ -68,12 +72,35 @@ _MOST_PARTS = 2_000
 _MOST_CHARS = 1_000_000
 """What one value may consist of; schemas may ask for lists of lists without end, or for texts of any length."""
 
-_STAFF_ROLES = frozenset(
-    """
-    owner assignee approver manager author creator reviewer agent employee organizer organiser lead host
-    recruiter instructor technician responder submitter user
-""".split()
-)
+_LOWER = frozenset({"min", "minimum", "lowest", "from", "least"})
+_UPPER = frozenset({"max", "maximum", "highest", "to", "most"})
+
+
+class _Row:
+    """What the values of one object share: its subjects, its dates, its ranges."""
+
+    def __init__(self, drawing: Drawing, properties: Mapping[str, Any] | None = None, about: str = "") -> None:
+        self.about = about
+        self.words = {name: word for name, part in (properties or {}).items() if (word := semantic_of(part))}
+        dates = [name for name, word in self.words.items() if word in ("date", "timestamp")]
+        self.subjects = Subjects(drawing.universe, drawing.rng, self.words)
+        self.timeline = Timeline(drawing.rng, drawing.start, dates, about)
+        self._bounds: dict[tuple[tuple[str, ...], bool], Decimal] = {}
+
+    def within_bounds(self, name: str, number: Decimal) -> Decimal:
+        """The number for one end of a range, such that `salary_max` lies above `salary_min`."""
+        tokens = tokenise(name)
+        is_upper = bool(_UPPER & set(tokens))
+        if not is_upper and not _LOWER & set(tokens):
+            return number
+        stem = tuple(token for token in tokens if token not in _LOWER | _UPPER)
+        if (stem, is_upper) in self._bounds:
+            return self._bounds[stem, is_upper]
+        other = self._bounds.get((stem, not is_upper))
+        if other is not None and (number <= other if is_upper else number >= other):
+            number = other * 5 / 4 if is_upper else other * 4 / 5
+        self._bounds[stem, is_upper] = number
+        return number
 
 
 @dataclass
@@ -83,20 +110,32 @@ class Drawing:
     Attributes:
         ids: Existing ids by entity, for `id:<entity>` values.
         start: The world's start time; dates fall in the weeks around it.
+        about: What the values belong to, as an entity is named.
     """
 
     universe: Universe
     rng: random.Random
     start: datetime
     ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    _people: dict[str, Person] = field(default_factory=dict)
+    about: str = ""
     _depth: int = 0
     _parts: int = 0
     _chars: int = 0
 
-    def fresh(self) -> Drawing:
-        """The same source for another row: its people, places and products are drawn anew."""
-        return Drawing(self.universe, self.rng, self.start, self.ids)
+    def __post_init__(self) -> None:
+        self._row = _Row(self, about=self.about)
+
+    def fresh(self, about: str = "") -> Drawing:
+        """The same source for another row: its people, places, products and dates are drawn anew."""
+        return Drawing(self.universe, self.rng, self.start, self.ids, about)
+
+    @contextmanager
+    def _another_row(self, properties: Mapping[str, Any] | None, about: str) -> Iterator[None]:
+        row, self._row = self._row, _Row(self, properties, about)
+        try:
+            yield
+        finally:
+            self._row = row
 
     def value(self, name: str, schema: Mapping[str, Any]) -> Any:
         """A value that the schema allows, by meaning where it has one.
@@ -128,6 +167,13 @@ class Drawing:
         Raises:
             ValueError: No value was found for a required property.
         """
+        return self._object(schema, optional, self.about)
+
+    def _object(self, schema: Mapping[str, Any], optional: float, about: str) -> dict[str, Any]:
+        with self._another_row(schema.get("properties", {}), about):
+            return self._filled(schema, optional)
+
+    def _filled(self, schema: Mapping[str, Any], optional: float) -> dict[str, Any]:
         drawn = self._properties(schema, schema.get("required", ()), optional)
         alternatives = [part for key in ("anyOf", "oneOf") for part in schema.get(key, ()) if isinstance(part, dict)]
         if not alternatives:
@@ -181,67 +227,96 @@ class Drawing:
         if word.startswith("id:"):
             ids = self.ids.get(word.removeprefix("id:"), ())
             return [rng.choice(ids)] if ids else []
-        moment = self.start + timedelta(days=rng.randint(-40, 40), minutes=15 * rng.randint(0, 40))
+        subjects = self._row.subjects
         match word:
             case "email":
-                return [self.person(name).email]
+                return [subjects.person(name).email]
             case "person_name":
-                return [self.person(name).name]
+                return [self._person_name(name)]
             case "username":
-                return [self.person(name).username]
+                return [subjects.person(name).username]
             case "phone":
-                return [self.person(name).phone]
+                return [subjects.phone(name)]
             case "organisation_name":
-                return [self.organisation(name).name]
+                return [subjects.organisation(name).name]
             case "city":
-                return [self.organisation(name).city]
+                return [subjects.place(name)[0]]
             case "country":
-                return [self.organisation(name).country, "DE", "DK", "SE"]
+                country = subjects.place(name)[1]
+                return [country, COUNTRY_CODES[country], "DE", "DK", "SE"]
             case "product_name":
-                return [self.product().name]
+                return [subjects.product.name]
             case "sku":
-                return [self.product().sku]
+                return [subjects.product.sku]
             case "project_name":
-                return [self.project().name]
+                return [subjects.project.name]
             case "money":
-                return [format(Decimal(rng.randint(1200, 480000)) / 100, ".2f"), rng.randint(12, 4800)]
+                amount = self._amount(name)
+                return [format(amount, ".2f"), int(amount)]
             case "percent":
-                return [str(rng.randint(1, 99)), rng.randint(1, 99)]
+                percentage = lexicon.percentage(name, rng)
+                return [str(percentage), percentage]
             case "quantity":
-                return [rng.randint(1, 60)]
+                return [lexicon.number(name, rng), rng.randint(1, 60)]
             case "currency":
                 return ["EUR"]
             case "date":
+                moment = self._row.timeline.moment(name, is_day=True)
                 return [moment.date().isoformat(), moment.isoformat()]
             case "timestamp":
+                moment = self._row.timeline.moment(name, is_day=False)
                 return [moment.isoformat(), moment.strftime("%Y-%m-%dT%H:%M:%SZ"), moment.date().isoformat()]
             case "url":
-                return [f"https://{self.organisation(name).domain}/{rng.randint(100, 999)}"]
+                return [self._url(name)]
             case "title":
-                return [f"{rng.choice(_SUBJECTS)} {self.project().name.split()[-1]}"]
+                return [self._title(name)]
             case "text":
                 return [" ".join(rng.sample(_SENTENCES, 2))]
             case "tag":
                 return [rng.choice(_TAGS)]
             case "query":
-                return [self.project().name.split()[-1], "a"]
+                return [subjects.codename, "a"]
             case "limit":
                 return [rng.randint(2, 20), 1]
         return []
+
+    def _person_name(self, name: str) -> str:
+        full, tokens = self._row.subjects.person(name).name, tokenise(name)
+        if tokens[-1:] == ("name",) and tokens[-2:-1] in (("first",), ("given",)):
+            return full.split()[0]
+        is_last = tokens[-1:] == ("surname",) or tokens[-2:] in (("last", "name"), ("family", "name"))
+        return full.split()[-1] if is_last else full
+
+    def _amount(self, name: str) -> Decimal:
+        """An amount: the product's own price in a row that names a product, or is one."""
+        is_priced = bool({"sku", "product_name"} & set(self._row.words.values())) or self._row.about == "product"
+        if is_priced and tokenise(name) in (("price",), ("unit", "price")):
+            return self._row.subjects.product.price
+        return self._row.within_bounds(name, lexicon.amount(name, self.rng))
+
+    def _url(self, name: str) -> str:
+        domain = self._row.subjects.organisation(name).domain
+        tokens = [token for token in tokenise(name) if token not in ("url", "urls", "uri", "link", "href")]
+        if not tokens or tokens[-1] in ("website", "homepage", "site"):
+            return f"https://{domain}" if tokens else f"https://{domain}/{self.rng.randint(100, 999)}"
+        return f"https://{domain}/{'-'.join(tokens)}/{self.rng.randint(100, 9999)}"
+
+    def _title(self, name: str) -> str:
+        subjects = self._row.subjects
+        tokens = tokenise(name)
+        if tokens[-2:] == ("job", "title"):
+            return subjects.person(name.replace("job_title", "")).role
+        own = lexicon.name_of(self._row.about, self.rng, subjects) if tokens in (("name",), ("title",)) else None
+        return own or f"{self.rng.choice(_SUBJECTS)} {subjects.codename}"
 
     def _by_type(self, name: str, schema: Mapping[str, Any]) -> list[Any]:
         rng = self.rng
         found: list[Any] = []
         for kind in _types(schema):
             if kind == "string":
-                found += [self._words(name, schema), *_formatted(schema.get("format"), self.start)]
+                found += [*self._words(name, schema), *_formatted(schema.get("format"), self.start)]
             elif kind in ("integer", "number"):
-                low = schema.get("minimum", schema.get("exclusiveMinimum", 0) + ("exclusiveMinimum" in schema))
-                high = schema.get("maximum", schema.get("exclusiveMaximum", low + 90) - ("exclusiveMaximum" in schema))
-                step = schema.get("multipleOf", 1)
-                drawn = rng.randint(int(low), max(int(low), min(int(high), int(low) + 500)))
-                found += [drawn - drawn % step if step else drawn, low, high]
-                found += [(low + high) / 2] if kind == "number" else []
+                found += self._numbers(name, schema, kind)
             elif kind == "boolean":
                 found.append(rng.random() < 0.5)
             elif kind == "array":
@@ -251,44 +326,51 @@ class Drawing:
                 if self._parts + count > _MOST_PARTS:
                     raise ValueError(f"{name!r} has too many parts")
                 with suppress(ValueError):
-                    found.append([self.value(name, part) for _ in range(count)])
+                    found.append(self._items(name, part, count))
                 found.append([])
             elif kind == "object" and (schema.get("properties") or "object" in (schema.get("type"), *_types(schema))):
                 with suppress(ValueError):
-                    found.append(self.object(schema, optional=0.3))
+                    found.append(self._object(schema, 0.3, name))
                 found.append({})
         return found
 
-    def _words(self, name: str, schema: Mapping[str, Any]) -> str:
-        words = f"{name.replace('_', ' ').strip().capitalize() or 'Value'} {self.rng.randint(100, 9999)}"
+    def _items(self, name: str, part: Mapping[str, Any], count: int) -> list[Any]:
+        items = [self.value(name, part)]
+        for _ in range(count - 1):
+            with self._another_row(None, self._row.about):
+                items.append(self.value(name, part))
+        return items
+
+    def _numbers(self, name: str, schema: Mapping[str, Any], kind: str) -> list[Any]:
+        """Numbers that the schema's bounds allow, one of the size that the name suggests first."""
+        low = schema.get("minimum", schema.get("exclusiveMinimum", 0) + ("exclusiveMinimum" in schema))
+        high = schema.get("maximum", schema.get("exclusiveMaximum", low + 90) - ("exclusiveMaximum" in schema))
+        step = schema.get("multipleOf", 1)
+        usual = int(self._row.within_bounds(name, Decimal(lexicon.number(name, self.rng))))
+        drawn = self.rng.randint(int(low), max(int(low), min(int(high), int(low) + 500)))
+        is_open = not {"maximum", "exclusiveMaximum"} & schema.keys()
+        found = [number - number % step if step else number for number in (usual, drawn)]
+        found = found if usual >= low and (is_open or usual <= high) else found[1:]
+        return [*found, low, high, *([(low + high) / 2] if kind == "number" else [])]
+
+    def _words(self, name: str, schema: Mapping[str, Any]) -> list[str]:
+        """Short texts: what the field's meaning, description or name suggests."""
         low, high = int(schema.get("minLength", 0)), schema.get("maxLength")
         self._chars += low
         if self._chars > _MOST_CHARS:
             raise ValueError(f"{name!r} has to be too long")
-        words = words.ljust(low, "x")
-        return words[: int(high)] if high is not None else words
+        texts = [self._short_text(name, schema)]
+        told = lexicon.told_samples(str(schema.get("description", "")))
+        if told and semantic_of(schema) is None and self.rng.random() < 0.5:
+            texts.insert(0, self.rng.choice(told))
+        texts = [_lengthened(text, low) for text in texts]
+        return texts if high is None else [*(text for text in texts if len(text) <= high), texts[-1][: int(high)]]
 
-    def person(self, name: str) -> Person:
-        """The person of a role, the same for `owner_email` and `owner_name` of one row."""
-        role = next((part for part in name.lower().split("_") if part not in ("email", "name", "id", "address")), "")
-        if role not in self._people:
-            pool = self.universe.staff if role in _STAFF_ROLES else self.universe.people
-            self._people[role] = self.rng.choice(pool)
-        return self._people[role]
-
-    def organisation(self, name: str) -> Organisation:
-        """An organisation, fitting the people drawn so far where one of them is a contact."""
-        employers = {person.organisation for person in self._people.values()}
-        known = [item for item in self.universe.organisations if item.name in employers]
-        return known[0] if known else self.rng.choice(self.universe.organisations)
-
-    def product(self) -> Product:
-        """A product."""
-        return self.rng.choice(self.universe.products)
-
-    def project(self) -> Project:
-        """A project."""
-        return self.rng.choice(self.universe.projects)
+    def _short_text(self, name: str, schema: Mapping[str, Any]) -> str:
+        word = semantic_of(schema) or ""
+        if not word.startswith("id:"):
+            return lexicon.plain_text(name, self.rng, self._row.subjects)
+        return lexicon.plain_text(f"{word.removeprefix('id:')}_code", self.rng, self._row.subjects)
 
 
 def _types(schema: Mapping[str, Any]) -> tuple[str, ...]:
@@ -320,6 +402,11 @@ def _resolve(schema: Mapping[str, Any], depth: int = 8) -> Mapping[str, Any]:
 
 def _local(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in schema.items() if key not in ("default", "examples", "description")}
+
+
+def _lengthened(text: str, length: int) -> str:
+    """The text, with more of the same where it is too short."""
+    return text if len(text) >= length else (f"{text} " * (length // (len(text) + 1) + 1))[: length - 1] + text[-1:]
 
 
 def _as_number(text: str) -> int | float | None:

@@ -18,6 +18,10 @@ from compoworld_core.specs.model import JsonObject
 
 ROWS = 10
 """Rows that each table gets."""
+_ATTEMPTS = 25
+"""How often a row is drawn for them at most; one that is there already is no use."""
+_NAMES = ("name", "title")
+"""What two rows of a table have in common only where there are not enough names for all."""
 
 
 def populate(state: State, universe: Universe, rng: random.Random, start: datetime) -> None:
@@ -30,10 +34,18 @@ def populate(state: State, universe: Universe, rng: random.Random, start: dateti
     for name in seeding_order(state):
         table = state.tables[name]
         own = ids.setdefault(table.schema.entity, [])
-        for _ in range(ROWS):
+        schema = _drawn(table.schema, _without_rows(state, ids))
+        called: set[Any] = set()
+        for attempt in range(_ATTEMPTS):
+            if len(own) == ROWS:
+                break
             try:
-                row = source.fresh().object(_drawn(table.schema, _without_rows(state, ids)), optional=1)
+                row = source.fresh(table.schema.entity).object(schema, optional=1)
+                names = {row[field] for field in _NAMES if isinstance(row.get(field), str)}
+                if names & called and attempt < _ATTEMPTS - ROWS:
+                    continue
                 own.append(table.type.field(table.insert(**row), "id"))
+                called |= names
             except (ToolError, ValueError):
                 continue
 

@@ -65,6 +65,21 @@ _PLACES = (
     ("Toledo", "Spain"),
     ("Verona", "Italy"),
 )
+COUNTRY_CODES: Final = {
+    "Denmark": "DK",
+    "Norway": "NO",
+    "Ireland": "IE",
+    "Netherlands": "NL",
+    "Germany": "DE",
+    "Belgium": "BE",
+    "France": "FR",
+    "Sweden": "SE",
+    "Portugal": "PT",
+    "Finland": "FI",
+    "Spain": "ES",
+    "Italy": "IT",
+}
+"""ISO 3166 codes of the places' countries."""
 _DEPARTMENTS = (
     ("Sales", "Account Manager"),
     ("Finance", "Financial Controller"),
