@@ -39,7 +39,9 @@ class Told:
         ("paid", "money", "paid amount"),
         ("total", "money", "total"),
         ("sku", "sku", "SKU"),
-        ("billing_id", None, "billing id"),
+        ("billing_id", None, "billing ID"),
+        ("receipt_url", "url", "receipt URL"),
+        ("vat_percent", "percent", "VAT in percent"),
     ],
 )
 def test_fields_are_called_what_people_call_them(name: str, word: str | None, called: str) -> None:

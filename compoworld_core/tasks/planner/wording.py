@@ -10,6 +10,9 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, Protocol
 
+from compoworld_core.services.acronyms import with_acronyms
+from compoworld_core.services.acronyms import with_article as with_article
+
 _UNITS = frozenset({"days", "hours", "minutes", "months", "weeks", "years", "percent", "kg", "km"})
 _SUMS = frozenset(
     "amount balance budget charge cost credit debit due fee limit price rate revenue salary sum tax total value".split()
@@ -52,17 +55,12 @@ def label(name: str, word: str | None = None) -> str:
         words.append("address")
     elif word == "money" and words and not _SUMS & set(words):
         words.append("amount")
-    return " ".join(words).replace("email", "e-mail").replace("sku", "SKU")
+    return with_acronyms(" ".join(words).replace("email", "e-mail"))
 
 
 def noun(entity: str) -> str:
     """How a person calls an entity."""
-    return entity.replace("_", " ")
-
-
-def with_article(words: str) -> str:
-    """The words with `a` or `an` before them."""
-    return f"{'an' if words[:1].lower() in tuple('aeiou') else 'a'} {words}"
+    return with_acronyms(entity.replace("_", " ").replace("email", "e-mail"))
 
 
 def enumerated(phrases: Sequence[str]) -> str:
