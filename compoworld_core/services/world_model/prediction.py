@@ -7,11 +7,11 @@ for which a claim was rejected; what it hands over at last is staged by the same
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, Protocol, Self
+from typing import Final, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from compoworld_core.errors import ErrorCode
+from compoworld_core.errors import ErrorCode, Unavailable
 from compoworld_core.services.world_model.question import Question
 from compoworld_core.storage.digest import JsonObject
 
@@ -79,3 +79,12 @@ class Predictor(Protocol):
             TransientError: There is no prediction now, but there may be later.
         """
         ...
+
+
+class _NoPredictions(Predictor):
+    def predict(self, question: Question, check: Check) -> Prediction:
+        raise Unavailable(f"{question.tool} is not reachable here")
+
+
+NO_PREDICTIONS: Final[Predictor] = _NoPredictions()
+"""Predicts nothing: for those who open worlds to judge or to plan, and call no modelled tool."""
