@@ -28,6 +28,11 @@ from typing import Any
 from compoworld_core.services.conditions import equal
 from compoworld_core.services.envelope import Envelope
 
+MOST_CHARS = 100_000
+"""Characters of a text that is put together."""
+_MOST_DIGITS = 24
+"""Powers of ten of the numbers that are reckoned with."""
+
 Facts = Mapping[tuple[str, str], Mapping[str, str]]
 """Facts of planted texts by (service, row id), as their readers take them."""
 
@@ -139,13 +144,19 @@ class Answers:
         raise Unresolved(f"step {step} returned no text that says {name!r}")
 
     def _text(self, parts: list[Any]) -> str:
-        return "".join(str(self.evaluate(part)) for part in parts)
+        text = "".join(str(self.evaluate(part)) for part in parts)
+        if len(text) > MOST_CHARS:
+            raise Unresolved(f"a text of more than {MOST_CHARS} characters")
+        return text
 
     def _numbers(self, operands: list[Any]) -> list[Decimal]:
         try:
-            return [Decimal(str(self.evaluate(item))) for item in operands]
+            numbers = [Decimal(str(self.evaluate(item))) for item in operands]
         except InvalidOperation:
             raise Unresolved(f"not numbers: {operands}") from None
+        if not all(number.is_finite() and abs(number.adjusted()) <= _MOST_DIGITS for number in numbers):
+            raise Unresolved(f"not numbers that amounts or days can be: {operands}")
+        return numbers
 
     def _add(self, operands: list[Any]) -> str:
         return format(sum(self._numbers(operands), Decimal(0)), "f")
@@ -162,7 +173,10 @@ class Answers:
 
     def _round(self, operands: list[Any]) -> str:
         number, places = self._numbers(operands)
-        return format(number.quantize(Decimal(1).scaleb(-int(places)), rounding=ROUND_HALF_UP), "f")
+        try:
+            return format(number.quantize(Decimal(1).scaleb(-int(places)), rounding=ROUND_HALF_UP), "f")
+        except InvalidOperation:
+            raise Unresolved(f"{number} cannot be rounded to {places} places") from None
 
     def _shift(self, operands: list[Any]) -> str:
         day, days = str(self.evaluate(operands[0])), self._numbers(operands[1:])[0]

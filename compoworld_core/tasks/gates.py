@@ -1,8 +1,8 @@
 """Gates: what every task must show before it counts, whoever wrote it.
 
 The reference solution passes, doing nothing fails, every mutant fails, an answer that lists everything fails, other
-valid orders of the same work pass, and the instruction gives nothing away. The information edges of a task are a result
-of the gates: an edge exists where substituting a value fails a criterion.
+valid orders of the same work pass, the instruction gives nothing away, and nothing has to be guessed (`fairness.py`).
+The information edges of a task are a result of the gates: an edge exists where substituting a value fails a criterion.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from itertools import groupby
 import networkx as nx
 
 from compoworld_core.tasks.bindings import steps_read
+from compoworld_core.tasks.fairness import named_ids, unknowable_words, unset_reactions, unstated_facts, words_of
 from compoworld_core.tasks.mutation import ANSWER, mutants
 from compoworld_core.tasks.play import Played, Stage
 from compoworld_core.tasks.rubric import Criterion, Rubric, first_failure, verify
@@ -75,9 +76,11 @@ def run_gates(candidate: Candidate, world: World, *, least_edges: int, seed: int
         _walk_matches(candidate)
         _readings_serve(candidate.solution)
         _nothing_leaks(candidate, reference, world)
+        _nothing_is_guessed(candidate, rubric, reference, world)
         if first_failure(rubric, world, "") is None:
             raise _Failed("no_op", "doing nothing passes")
         _dump_fails(candidate, rubric, reference)
+        _writes_are_witnessed(candidate, rubric, reference, stage)
         _orders_pass(candidate, rubric, stage, random.Random(f"orders/{seed}"))
         edges = _mutants_fail(candidate, rubric, reference, world, stage)
         if len(edges) < least_edges:
@@ -101,9 +104,11 @@ def _reference_passes(candidate: Candidate, rubric: Rubric, stage: Stage) -> Pla
     reference = stage.play(candidate.solution)
     if reference.refused:
         step = reference.refused[0]
-        raise _Failed("reference_refused", f"{step} is answered with {reference.envelopes.get(step)}")
+        answer = reference.envelopes.get(step) or reference.unresolved[step]
+        raise _Failed("reference_refused", f"{step} is answered with {answer}")
     if None in reference.facts:
-        raise _Failed("reference_refused", "a fact of the answer points at nothing")
+        label, reason = next(iter(reference.unresolved.items()))
+        raise _Failed("reference_refused", f"the answer's fact {label!r} points at nothing: {reason}")
     verdict = verify(rubric, reference.world, reference.answer)
     if not verdict.success:
         raise _Failed("reference", f"the reference solution fails {', '.join(verdict.failed)}")
@@ -126,15 +131,42 @@ def _readings_serve(solution: Solution) -> None:
 
 
 def _nothing_leaks(candidate: Candidate, reference: Played, world: World) -> None:
-    words = set(re.findall(r"[A-Za-z0-9_-]+", candidate.instruction))
+    words = words_of(candidate.instruction)
     for tool in world.tools.values():
-        if (tool.name in words or tool.spec.name in words) and re.search(r"[_-]|[a-z][A-Z]", tool.spec.name):
+        if {tool.name.casefold(), tool.spec.name.casefold()} & words and re.search(r"[_-]|[a-z][A-Z]", tool.spec.name):
             raise _Failed("leak", f"the instruction names the tool {tool.spec.name}")
     for service in sorted({step.service for step in candidate.solution.steps}):
         for name, table in world.services[service].state.tables.items():
             for row in (*reference.world.initial_rows(service, name), *reference.world.rows(service, name)):
-                if row.get("id") in words and re.search(r"\d", str(row["id"])) and len(table) > 0:
+                if str(row["id"]).casefold() in words and re.search(r"\d", str(row["id"])) and len(table) > 0:
                     raise _Failed("leak", f"the instruction gives away the id {row['id']}")
+
+
+def _nothing_is_guessed(candidate: Candidate, rubric: Rubric, reference: Played, world: World) -> None:
+    found = {
+        "named_id": named_ids(candidate.solution, world),
+        "unstated": unstated_facts(world),
+        "reaction": unset_reactions(reference, world),
+        "unknowable": unknowable_words(rubric, candidate.instruction, reference, world),
+    }
+    for gate, reasons in found.items():
+        reason = next(reasons, None)
+        if reason is not None:
+            raise _Failed(gate, reason)
+
+
+def _writes_are_witnessed(candidate: Candidate, rubric: Rubric, reference: Played, stage: Stage) -> None:
+    """To say that a write was made, and go on as if it had been, must not count as making it."""
+    steps = tuple(
+        Step(**{**dict(step), "arguments": reference.arguments[step.id]}) for step in candidate.solution.steps
+    )
+    for step in steps:
+        others = tuple(item for item in steps if item.id != step.id)
+        if step.effect == "read" or not others:
+            continue
+        played = stage.play(Solution(steps=others))
+        if first_failure(rubric, played.world, reference.answer) is None:
+            raise _Failed("unwitnessed", f"{step.id} can be left out, as long as the answer claims it")
 
 
 def _dump_fails(candidate: Candidate, rubric: Rubric, reference: Played) -> None:

@@ -259,7 +259,8 @@ def _altered_slightly(value: Any) -> Any:
         return value + 1
     text = str(value)
     if re.fullmatch(r"\d{4}-\d{2}-\d{2}(T.*)?", text):
-        return f"{date.fromisoformat(text[:10]) + timedelta(days=1)}{text[10:]}"
+        with suppress(ValueError, OverflowError):  # digits like a day's need not be one
+            return f"{date.fromisoformat(text[:10]) + timedelta(days=1)}{text[10:]}"
     if re.fullmatch(r"-?\d+\.\d+", text):
         return format(Decimal(text) + 1, "f")
     return f"{text}0"

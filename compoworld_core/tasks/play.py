@@ -28,6 +28,7 @@ class Played:
         arguments: Evaluated arguments by step id.
         answer: The final answer.
         facts: Evaluated answer facts, None where one could not be evaluated.
+        unresolved: Why a step or a fact of the answer could not be evaluated, by step id or label.
     """
 
     world: World
@@ -35,6 +36,7 @@ class Played:
     arguments: dict[str, dict[str, Any]]
     answer: str
     facts: list[Any]
+    unresolved: dict[str, str] = field(default_factory=dict)
 
     @property
     def refused(self) -> tuple[str, ...]:
@@ -73,11 +75,13 @@ class Stage:
         scene = self._opening
         envelopes: dict[str, Envelope] = {}
         arguments: dict[str, dict[str, Any]] = {}
+        unresolved: dict[str, str] = {}
         for step in solution.steps:
             arguments[step.id] = {}
             try:
                 evaluated = answers.evaluate(step.arguments)
-            except Unresolved:
+            except Unresolved as reason:
+                unresolved[step.id] = str(reason)
                 continue
             arguments[step.id] = evaluated
             envelope, scene = self._call(scene, step, evaluated)
@@ -88,11 +92,12 @@ class Stage:
         for fact in solution.answer:
             try:
                 facts.append(answers.evaluate(fact.value))
-            except Unresolved:
+            except Unresolved as reason:
+                unresolved[fact.label] = str(reason)
                 facts.append(None)
                 continue
             lines.append(f"{fact.label}: {facts[-1]}")
-        return Played(scene.world, envelopes, arguments, "\n".join(lines), facts)
+        return Played(scene.world, envelopes, arguments, "\n".join(lines), facts, unresolved)
 
     def _call(self, scene: _Scene, step: Step, arguments: Mapping[str, Any]) -> tuple[Envelope, _Scene]:
         call = f"{step.tool} {json.dumps(arguments, sort_keys=True)}"

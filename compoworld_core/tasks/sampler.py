@@ -1,6 +1,7 @@
 """Sampling tasks: draw services and a walk, plan along it, gate the candidate.
 
-What passes is kept, and what does not is counted with its reason.
+What passes is kept, and what does not is counted with its reason. What is drawn does not depend on who writes the task:
+the planner here, or an agent (`agent/`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -65,6 +67,10 @@ class TaskSettings(_Data):
     weighted_walks: bool = False
     attempts_per_task: int = Field(default=24, ge=1)
 
+    def wanted(self, shard: int, shards: int) -> int:
+        """How many tasks a shard is to make."""
+        return self.count // shards + (shard < self.count % shards)
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -84,18 +90,46 @@ PROFILES: Mapping[Difficulty, Profile] = {
 
 
 class ServiceTools(NamedTuple):
-    """A service and the tools of it that were admitted."""
+    """A service and the tools of it that agents may see.
+
+    Attributes:
+        tools: Those that were admitted; tasks are made of them.
+        modelled: Those that a world model answers; tasks have them beside.
+    """
 
     package: ServicePackage
     tools: tuple[str, ...]
+    modelled: tuple[str, ...] = ()
+
+
+class Authoring(_Data):
+    """The session in which an agent worked on a task.
+
+    Attributes:
+        session: Digest under which its transcript is kept.
+        prompts: Labels of the prompts that it began with.
+        turns: Messages of the model.
+        refused: Why each submission but the accepted one was refused, in order.
+    """
+
+    session: str
+    model: str
+    prompts: tuple[str, ...]
+    turns: int
+    refused: tuple[str, ...]
+    prompt_tokens: int
+    completion_tokens: int
 
 
 class Attempt(_Data):
     """One try at a task.
 
     Attributes:
-        outcome: `accepted`, `dead_end`, or the gate that failed.
+        walk: The accepted task's walk, or else the one that was drawn.
+        outcome: `accepted`; `dead_end`, where the planner cannot go on; the gate that failed; or why an agent's
+            session ended without a task: `author_gave_up`, `budget` or `model_failure`.
         detail: Why, for people.
+        authoring: What an agent's session took; None for the planner, which needs none.
         task: The task, if accepted; stored apart from the attempt.
     """
 
@@ -106,36 +140,74 @@ class Attempt(_Data):
     walk: tuple[str, ...]
     outcome: str
     detail: str = ""
+    authoring: Authoring | None = None
     task: Task | None = None
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What a try at a task begins with; everything in it follows from the seed and its number.
+
+    Attributes:
+        core: The services that the task is to be about, in the order drawn; empty where none fit the split.
+        visits: A core service per visit of the walk.
+        recipe: The core services and distractors, with nothing planted yet.
+        rng: For what is still to be drawn.
+    """
+
+    number: int
+    profile: Difficulty
+    split: Split
+    core: tuple[str, ...]
+    visits: tuple[str, ...]
+    recipe: WorldRecipe | None
+    rng: random.Random
+
+    @property
+    def walk(self) -> tuple[str, ...]:
+        """The services in the order of the visits, repeats collapsed."""
+        return tuple(name for name, _ in groupby(self.visits))
+
+    def attempt(self, outcome: str, detail: str = "", **fields: Any) -> Attempt:
+        """The record of what became of it."""
+        about = {"number": self.number, "profile": self.profile, "split": self.split}
+        places = {"core": tuple(sorted(self.core)), "walk": self.walk}
+        return Attempt(**{**about, **places, **fields}, outcome=outcome, detail=detail)
 
 
 def sample_tasks(
     settings: TaskSettings, services: Sequence[ServiceTools], catalogue: Catalogue, shard: int, shards: int
 ) -> Iterator[Attempt]:
-    """The attempts of one shard, in order, until it has its part of the tasks or has tried often enough.
+    """The planner's attempts of one shard, in order, until it has its part of the tasks or has tried often enough.
 
     Raises:
         InputError: There are too few services for the profile.
     """
-    sampler = _Sampler(settings, services, catalogue)
-    wanted = settings.count // shards + (shard < settings.count % shards)
+    draws = Draws(settings, services)
+    planner = _Planner(draws.tools, catalogue)
+    wanted = settings.wanted(shard, shards)
     made = 0
     for place in range(wanted * settings.attempts_per_task):
         if made == wanted:
             return
-        attempt = sampler.attempt(place * shards + shard)
+        attempt = planner.attempt(draws.draw(place * shards + shard))
         made += attempt.task is not None
         yield attempt
 
 
-class _Sampler:
-    def __init__(self, settings: TaskSettings, services: Sequence[ServiceTools], catalogue: Catalogue) -> None:
+class Draws:
+    """Draws services, a walk and an empty world for one try after the other.
+
+    Raises:
+        InputError: There are too few services for the profile.
+    """
+
+    def __init__(self, settings: TaskSettings, services: Sequence[ServiceTools]) -> None:
+        self.tools = {item.package.name: item for item in services if item.tools}
         self._settings = settings
         self._profile = PROFILES[settings.profile]
-        self._catalogue = catalogue
-        self._tools = {item.package.name: item for item in services if item.tools}
-        self._exchanges = {name: exchange_of(item.package, item.tools) for name, item in self._tools.items()}
-        names = sorted(self._tools)
+        self._exchanges = {name: exchange_of(item.package, item.tools) for name, item in self.tools.items()}
+        names = sorted(self.tools)
         self._held_out = [name for name in names if is_held_out(name, settings.held_out_services)]
         self._open = [name for name in names if name not in self._held_out]
         needed = self._profile.core + self._profile.distractors
@@ -146,58 +218,18 @@ class _Sampler:
                 f"({settings.held_out_services})"
             )
 
-    def attempt(self, number: int) -> Attempt:
-        """One try; everything in it follows from the seed and its number."""
+    def draw(self, number: int) -> Draw:
+        """What a try begins with."""
         settings = self._settings
         rng = random.Random(f"task/{settings.seed}/{settings.profile}/{number}")
         split = self._split(rng)
         services = self._services(rng, split)
         if services is None:
-            detail = f"no {self._profile.core} services for {split} can pass values on to each other"
-            return Attempt(
-                number=number, profile=settings.profile, split=split, core=(), walk=(), outcome=DEAD_END, detail=detail
-            )
+            return Draw(number, settings.profile, split, (), (), None, rng)
         core, others = services
         visits = self._visits(rng, core)
-        walk = tuple(name for place, name in enumerate(visits) if not place or visits[place - 1] != name)
-        about = {
-            "number": number,
-            "profile": settings.profile,
-            "split": split,
-            "core": tuple(sorted(core)),
-            "walk": walk,
-        }
         recipe = self._recipe(rng, [*core, *others])
-        affordances = {name: self._explored(name) for name in core}
-        bare = _with(recipe, services=tuple(pin for pin in recipe.services if pin.name in core))
-        try:
-            planned = plan_task(open_world(bare, self._catalogue), affordances, visits, rng)
-        except DeadEnd as end:
-            return Attempt(**about, outcome=DEAD_END, detail=end.reason)
-        complete = _with(recipe, plants=tuple(planned.plan.plants), reactions=tuple(planned.plan.reactions))
-        try:
-            world = open_world(complete, self._catalogue)
-        except InputError as collision:  # a plant that came late in the plan needs what an earlier step changed
-            return Attempt(**about, outcome=DEAD_END, detail=str(collision))
-        candidate = _guarded(planned.candidate, undisturbed(world, core))
-        report = run_gates(candidate, world, least_edges=self._profile.edges, seed=number)
-        if not report.passed:
-            return Attempt(**about, outcome=report.failed, detail=report.detail)
-        task = Task(
-            instruction=candidate.instruction,
-            recipe=complete,
-            rubric=report.rubric,
-            solution=candidate.solution,
-            walk=walk,
-            core=tuple(sorted(core)),
-            edges=report.edges,
-            capabilities=_capabilities(planned),
-            difficulty=settings.profile,
-            split=split,
-            shape=planned.shape,
-            author="planner",
-        )
-        return Attempt(**about, outcome=ACCEPTED, task=task)
+        return Draw(number, settings.profile, split, tuple(core), visits, recipe, rng)
 
     def _split(self, rng: random.Random) -> Split:
         shares = dict(self._settings.shares)
@@ -253,13 +285,56 @@ class _Sampler:
         day = datetime(2026, 1, 5, 8, tzinfo=UTC) + timedelta(weeks=rng.randrange(44), days=rng.randrange(5))
         return WorldRecipe(
             services=tuple(
-                ServicePin(name=name, package=item.package.digest, tools=item.tools)
+                ServicePin(name=name, package=item.package.digest, tools=(*item.tools, *item.modelled))
                 for name in sorted(names)
-                if (item := self._tools[name])
+                if (item := self.tools[name])
             ),
             universe=UniverseSeed(seed=rng.randrange(1_000_000)),
             start_time=day + timedelta(minutes=15 * rng.randrange(9)),
         )
+
+
+class _Planner:
+    """Makes each try by planning along the drawn walk."""
+
+    def __init__(self, tools: Mapping[str, ServiceTools], catalogue: Catalogue) -> None:
+        self._tools = tools
+        self._catalogue = catalogue
+
+    def attempt(self, draw: Draw) -> Attempt:
+        """Plan along the walk, and gate what comes of it."""
+        if draw.recipe is None:
+            return nothing_fits(draw)
+        affordances = {name: self._explored(name) for name in draw.core}
+        bare = with_fields(draw.recipe, services=tuple(pin for pin in draw.recipe.services if pin.name in draw.core))
+        try:
+            planned = plan_task(open_world(bare, self._catalogue), affordances, draw.visits, draw.rng)
+        except DeadEnd as end:
+            return draw.attempt(DEAD_END, end.reason)
+        complete = with_fields(draw.recipe, plants=tuple(planned.plan.plants), reactions=tuple(planned.plan.reactions))
+        try:
+            world = open_world(complete, self._catalogue)
+        except InputError as collision:  # a plant that came late in the plan needs what an earlier step changed
+            return draw.attempt(DEAD_END, str(collision))
+        candidate = _guarded(planned.candidate, undisturbed(world, draw.core))
+        report = run_gates(candidate, world, least_edges=PROFILES[draw.profile].edges, seed=draw.number)
+        if not report.passed:
+            return draw.attempt(report.failed, report.detail)
+        task = Task(
+            instruction=candidate.instruction,
+            recipe=complete,
+            rubric=report.rubric,
+            solution=candidate.solution,
+            walk=draw.walk,
+            core=tuple(sorted(draw.core)),
+            edges=report.edges,
+            capabilities=_capabilities(planned),
+            difficulty=draw.profile,
+            split=draw.split,
+            shape=planned.shape,
+            author="planner",
+        )
+        return draw.attempt(ACCEPTED, task=task)
 
     def _explored(self, name: str) -> Affordances:
         item = self._tools[name]
@@ -273,7 +348,14 @@ _explored: dict[tuple[str, tuple[str, ...]], Affordances] = {}
 """What was found out in this process; a package never changes under its digest."""
 
 
-def _with(recipe: WorldRecipe, **fields: Any) -> WorldRecipe:
+def nothing_fits(draw: Draw) -> Attempt:
+    """The attempt of a draw that found no core services."""
+    detail = f"no {PROFILES[draw.profile].core} services for {draw.split} can pass values on to each other"
+    return draw.attempt(DEAD_END, detail)
+
+
+def with_fields(recipe: WorldRecipe, **fields: Any) -> WorldRecipe:
+    """The recipe with some fields replaced."""
     return WorldRecipe(**{**{name: getattr(recipe, name) for name in WorldRecipe.model_fields}, **fields})
 
 
