@@ -25,6 +25,7 @@ from compoworld_core.pipeline.work.distill import DistillConfig
 from compoworld_core.pipeline.work.report import ReportConfig
 from compoworld_core.pipeline.work.synthesize import SynthesizeConfig
 from compoworld_core.pipeline.work.validate import ValidateConfig
+from compoworld_core.rollouts.selection import SelectionRules
 from compoworld_core.services.world_model.settings import WorldModelConfig, WorldModelUser
 from compoworld_core.tasks.sampler import TaskSettings
 
@@ -55,6 +56,7 @@ class RunConfig(BaseModel):
     validate_: ValidateConfig = Field(default=ValidateConfig(), alias="validate")
     tasks: TaskSettings = TaskSettings()
     distill: DistillConfig = DistillConfig()
+    export: SelectionRules = SelectionRules()
     report: ReportConfig = ReportConfig()
     llm: LlmConfig = LlmConfig()
     world_model: WorldModelConfig = WorldModelConfig()
@@ -155,7 +157,7 @@ def load_config(
     _read_environment(os.environ if environment is None else environment, settings)
     for name, value in (flags or {}).items():
         if value is not None:
-            settings.set(tuple(name.split(".")), value, f"--{name.rpartition('.')[2]}")
+            settings.set(tuple(name.split(".")), value, f"--{name.rpartition('.')[2].replace('_', '-')}")
     try:
         return RunConfig.model_validate(settings.values)
     except ValidationError as error:
