@@ -17,6 +17,7 @@ _WORD: Final = re.compile(r"[A-Za-z]+")
 _LIKE_A_VOWEL: Final = frozenset("AEFHILMNORSX")
 """Letters whose names begin with a vowel."""
 _LIKE_A_CONSONANT: Final = ("uni", "use", "usa", "usu", "uti", "eu", "one", "once", "ubi")
+_UNCOUNTED: Final = frozenset("minutes feedback information news data stock equipment software advice".split())
 _SILENT_H: Final = ("hour", "honest", "honour", "honor", "heir")
 
 
@@ -33,7 +34,9 @@ def with_acronyms(text: str) -> str:
 
 
 def with_article(words: str) -> str:
-    """The words with `a` or `an` before them, as they are spoken: `an SKU`, `a user`, `an hour`."""
+    """The words with `a` or `an` before them, as they are spoken: `an SKU`, `a user`, and just `minutes`."""
+    if words.rsplit(" ", 1)[-1] in _UNCOUNTED:
+        return words
     first = words.split(" ", 1)[0]
     if first.rstrip("s").isupper() and first.rstrip("s").lower() in _ACRONYMS:
         is_vowel = first[0] in _LIKE_A_VOWEL

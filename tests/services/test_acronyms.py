@@ -41,6 +41,8 @@ def test_acronyms_are_written_in_capitals(name: str, written: str) -> None:
         ("SKU", "an SKU"),
         ("FAQ answer", "an FAQ answer"),
         ("VAT rate", "a VAT rate"),
+        ("minutes", "minutes"),
+        ("interview feedback", "interview feedback"),
     ],
 )
 def test_articles_follow_the_sound(words: str, told: str) -> None:

@@ -30,7 +30,16 @@ class Told:
         ("city", "city", "city"),
         ("owner_email", "email", "owner e-mail address"),
         ("sender", "email", "sender address"),
-        ("created_on", "date", "created date"),
+        ("created_on", "date", "creation date"),
+        ("ends_at", "timestamp", "end time"),
+        ("expires_on", "date", "expiry date"),
+        ("due_on", "date", "due date"),
+        ("verified_by", "email", "verifier e-mail address"),
+        ("created_by", "username", "creator username"),
+        ("signed_by", "person_name", "signer"),
+        ("needed_by", "date", "needed by"),
+        ("salary_max", "money", "maximum salary"),
+        ("timezone", None, "time zone"),
         ("sent_at", "timestamp", "sent time"),
         ("payment_terms_days", "quantity", "payment terms in days"),
         ("phone", "phone", "phone number"),
@@ -55,6 +64,7 @@ def test_values_of_one_row_are_told_together() -> None:
     assert phrase(code) == "the approval code"
     assert phrases([tier, city]) == "the tier and city of the account"
     assert phrases([tier, code]) == "the tier of the account and the approval code"
+    assert phrase(Told("project name", "the project")) == "the name of the project"
     assert phrases([tier, city, code]) == "the tier and city of the account; the approval code"
 
 

@@ -33,7 +33,7 @@ class Policy:
 
         def tell(outcomes: Mapping[str, str]) -> str:
             opening = f"The code to use depends on the {quality}."
-            return "\n".join([opening, *lines(outcomes), "In any other case ask first."])
+            return "\n".join([opening, *lines(outcomes), "In any other case, ask first."])
 
         rules = consult(plan, service, shelf, trait, tell, current, outdated)
         if rules is None:
@@ -45,9 +45,9 @@ class Policy:
             plan.rng.choice(
                 (
                     f"Which {topic} code applies depends on {trait.phrase}: read our {topic} rules in "
-                    f"{plan.place(service)}, and mind which version is in force.",
+                    f"{plan.place(service)}, and use the version that is in force.",
                     f"Our {topic} rules in {plan.place(service)} say which {topic} code goes with "
-                    f"{trait.phrase}; go by the version that is in force.",
+                    f"{trait.phrase}; use the version that is in force.",
                 )
             )
         )

@@ -21,6 +21,60 @@ _CREATING = frozenset(
     "add book create draft file issue log make open place plan post record register request save schedule send start"
     " submit write".split()
 )
+_NOUNS = {
+    "applied": "application",
+    "approved": "approval",
+    "arrives": "arrival",
+    "assigned": "assignment",
+    "begins": "start",
+    "cancelled": "cancellation",
+    "changed": "last change",
+    "closed": "closing",
+    "closes": "closing",
+    "completed": "completion",
+    "created": "creation",
+    "delivered": "delivery",
+    "departs": "departure",
+    "discovered": "discovery",
+    "ends": "end",
+    "expires": "expiry",
+    "issued": "issue",
+    "modified": "last change",
+    "opened": "opening",
+    "opens": "opening",
+    "ordered": "order",
+    "paid": "payment",
+    "published": "publication",
+    "purchased": "purchase",
+    "received": "receipt",
+    "registered": "registration",
+    "renews": "renewal",
+    "requested": "request",
+    "resolved": "resolution",
+    "retired": "retirement",
+    "returned": "return",
+    "returns": "return",
+    "shipped": "shipping",
+    "started": "start",
+    "starts": "start",
+    "submitted": "submission",
+    "updated": "last update",
+}
+"""What people call the day or the time of a verb: `ends_at` is the end time."""
+_DOERS = {
+    "created": "creator",
+    "edited": "editor",
+    "authored": "author",
+    "sent": "sender",
+    "paid": "payer",
+    "counted": "person who counted",
+    "triggered": "initiator",
+}
+_OF_A_DOER = {"email": "e-mail address", "username": "username"}
+_NOT_DONE = frozenset({"needed", "required", "expected", "wanted", "sorted", "grouped", "ordered", "filtered"})
+"""Participles after which `by` names no doer: a day, or a field."""
+_BOUNDS = {"min": "minimum", "max": "maximum"}
+_SPELLING = {"timezone": "time zone", "filename": "file name", "postcode": "postal code"}
 _ADDRESSING = {"to": "addressed to", "cc": "with a copy to", "bcc": "with a blind copy to"}
 
 
@@ -45,8 +99,14 @@ def label(name: str, word: str | None = None) -> str:
         word: The field's meaning.
     """
     words = [part for part in name.replace("-", "_").split("_") if part]
-    if len(words) > 1 and words[-1] in ("on", "at"):
-        words = [*words[:-1], "date" if words[-1] == "on" else "time"]
+    if len(words) == 2 and words[1] == "by" and (doer := _doer(words[0])):
+        return f"{doer} {_OF_A_DOER[word]}" if word in _OF_A_DOER else doer
+    words = [_SPELLING.get(part, part) for part in words]
+    if len(words) > 1 and words[-1] in _BOUNDS:
+        words = [_BOUNDS[words[-1]], *words[:-1]]
+    elif len(words) > 1 and words[-1] in ("on", "at"):
+        verb = _NOUNS.get(words[-2], words[-2]) if len(words) == 2 else words[-2]
+        words = [*words[:-2], verb, "date" if words[-1] == "on" else "time"]
     elif len(words) > 1 and words[-1] in _UNITS:
         words = [*words[:-1], "in", words[-1]]
     elif words and words[-1] == "phone":
@@ -56,6 +116,13 @@ def label(name: str, word: str | None = None) -> str:
     elif word == "money" and words and not _SUMS & set(words):
         words.append("amount")
     return with_acronyms(" ".join(words).replace("email", "e-mail"))
+
+
+def _doer(participle: str) -> str | None:
+    """Who has done something: `verified` is done by a verifier."""
+    if participle in _DOERS or not participle.endswith("ed") or participle in _NOT_DONE:
+        return _DOERS.get(participle)
+    return f"{participle[:-2]}er"
 
 
 def noun(entity: str) -> str:
@@ -70,7 +137,13 @@ def enumerated(phrases: Sequence[str]) -> str:
 
 def phrase(value: Value) -> str:
     """`the city of the account`."""
-    return f"the {value.what} of {value.of}" if value.of else f"the {value.what}"
+    return f"the {_own(value.what, value.of)} of {value.of}" if value.of else f"the {value.what}"
+
+
+def _own(what: str, of: str) -> str:
+    """A field's name within its row: the project name of the project is its name."""
+    first, _, rest = what.partition(" ")
+    return rest if rest and of.endswith(f" {first}") else what
 
 
 def phrases(values: Iterable[Value]) -> str:
@@ -78,7 +151,9 @@ def phrases(values: Iterable[Value]) -> str:
     groups = [(of, [item.what for item in items]) for of, items in groupby(values, key=lambda item: item.of)]
     told: list[str] = []
     for of, what in groups:
-        told += [f"the {enumerated(what)} of {of}"] if of else [f"the {name}" for name in what]
+        told += (
+            [f"the {enumerated([_own(name, of) for name in what])} of {of}"] if of else [f"the {name}" for name in what]
+        )
     is_simple = all(len(what) == 1 or not of for of, what in groups)
     return enumerated(told) if len(told) == 1 or is_simple else "; ".join(told)
 
