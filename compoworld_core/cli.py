@@ -258,16 +258,25 @@ def export(
     run: Annotated[
         str, typer.Option("--run", help="Which run: its id, or the latest that reached its gates.")
     ] = "latest",
-    split: Annotated[str, typer.Option("--split", help="Which tasks: sft or rl.")] = "sft",
-    failures: Annotated[bool, typer.Option("--failures", help="Include trajectories that did not succeed.")] = False,
+    split: Annotated[str | None, typer.Option("--split", help="Which tasks: sft (if left out) or rl.")] = None,
+    failures: Annotated[
+        bool | None, typer.Option("--failures", help="Include trajectories that did not succeed.")
+    ] = None,
+    per_task: Annotated[int | None, typer.Option("--per-task", help="Most trajectories of a task.")] = None,
+    decontaminate: Annotated[
+        str | None,
+        typer.Option("--decontaminate", help="Folder of texts (.txt, .md, .json, .jsonl) that must not come back."),
+    ] = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
-    """Write trajectories as training data: {tools, messages, meta, source}."""
-    from compoworld_core.pipeline.account import Account
+    """Write trajectories as training data: {tools, messages, meta, source}. The section export says which."""
+    from compoworld_core.pipeline.config import load_config
+    from compoworld_core.pipeline.harvest import document, sentences
     from compoworld_core.pipeline.run import find_run
     from compoworld_core.pipeline.wording import counted
     from compoworld_core.rollouts.export import export_records, write_jsonl, write_parquet
+    from compoworld_core.rollouts.selection import select
     from compoworld_core.rollouts.trajectory import TRAJECTORIES
     from compoworld_core.storage import open_store, read_dataset
     from compoworld_core.storage.files import FileStore
@@ -282,19 +291,21 @@ def export(
             raise InputError(f"--out {out}: there is no folder {target.root}; make it, or choose another place")
         if (target.root / os.path.basename(out)).exists():
             raise InputError(f"--out {out}: is there already; remove it or choose another name")
-    opened = open_store(_load(config, store).store)
+    flags = {"split": split, "failures": failures, "per_task": per_task, "decontaminate": decontaminate}
+    settings = load_config(config, flags={"store": store, **{f"export.{name}": flags[name] for name in flags}})
+    opened = open_store(settings.store)
     record = find_run(opened, run)
     tasks = list(read_dataset(opened, record.location("tasks"), TASKS))
-    account = Account(tasks, split, only_successes=not failures)
-    trajectories = account.watch(read_dataset(opened, record.location("trajectories"), TRAJECTORIES))
-    count = write(export_records(trajectories, tasks, split=split, only_successes=not failures), out)  # type: ignore[arg-type]  # checked there
+    location = record.location("trajectories")
+    selection = select(read_dataset(opened, location, TRAJECTORIES), tasks, settings.export)
+    count = write(export_records(selection.kept(read_dataset(opened, location, TRAJECTORIES)), tasks), out)
     if as_json:
-        about = {"trajectories": account.trajectories, "left_out": account.left_out}
-        _print_json({"run": record.id, "split": split, "records": count, "file": out, **about})
+        about = {"run": record.id, "split": settings.export.split, "records": count, "file": out}
+        _print_json({**about, **document(selection)})
     else:
-        _print(f"wrote {counted(count, 'records')} of split {split} to {out}")
-        _print(f"from {counted(account.trajectories, 'trajectories')} of {record.id}")
-        for line in account.sentences():
+        _print(f"wrote {counted(count, 'records')} of split {settings.export.split} to {out}")
+        _print(f"from {counted(len(selection.outcomes), 'trajectories')} of {record.id}")
+        for line in sentences(selection):
             _print(line)
 
 

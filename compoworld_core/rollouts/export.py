@@ -9,53 +9,38 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Final, get_args
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
-from compoworld_core.errors import InputError
+from compoworld_core.errors import CompoWorldError
 from compoworld_core.llm.messages import json_text, to_chat
+from compoworld_core.rollouts.selection import TRAINING_SPLITS
 from compoworld_core.rollouts.trajectory import Trajectory
 from compoworld_core.specs.model import JsonObject
 from compoworld_core.storage.dataset import DatasetType
 from compoworld_core.storage.parts import PartWriter
 from compoworld_core.storage.store import Store, open_store
-from compoworld_core.tasks.task import Split, Task
+from compoworld_core.tasks.task import Task
 from compoworld_core.worlds.gateway import META_TOOLS
 
 SOURCE: Final = "compoworld"
-TRAINING_SPLITS: Final[tuple[Split, ...]] = ("sft", "rl")
 
 
-def export_records(
-    trajectories: Iterable[Trajectory], tasks: Iterable[Task], *, split: Split = "sft", only_successes: bool = True
-) -> Iterator[JsonObject]:
-    """The records of the trajectories of a split, in their order.
-
-    Trajectories of other splits are passed over, and so are those that are not well formed or, unless
-    `only_successes` is off, did not succeed.
+def export_records(trajectories: Iterable[Trajectory], tasks: Iterable[Task]) -> Iterator[JsonObject]:
+    """The records of selected trajectories, in their order.
 
     Raises:
-        InputError: The split is for evaluation, or a trajectory's task is not among the tasks.
+        CompoWorldError: A trajectory's task is for evaluation or not known, whoever selected it.
+        InputError: A call is not well formed.
     """
-    if split not in TRAINING_SPLITS:
-        kind = "is for evaluation and never exported" if split in get_args(Split) else "does not exist"
-        raise InputError(f"split {split!r} {kind}; use {' or '.join(TRAINING_SPLITS)}")
-    return _records(trajectories, {task.id: task for task in tasks}, split, only_successes)
-
-
-def _records(
-    trajectories: Iterable[Trajectory], tasks: dict[str, Task], split: Split, only_successes: bool
-) -> Iterator[JsonObject]:
+    known = {task.id: task for task in tasks}
     for trajectory in trajectories:
-        task = tasks.get(trajectory.task_id)
-        if task is None:
-            raise InputError(
-                f"trajectory {trajectory.id} is of {trajectory.task_id}, which is not among the tasks; "
-                "export with the tasks that the trajectories were made from"
-            )
-        if task.split == split and trajectory.is_well_formed and (trajectory.succeeded or not only_successes):
-            yield _record(trajectory, task)
+        task = known.get(trajectory.task_id)
+        if task is None or task.split not in TRAINING_SPLITS:
+            about = f"of split {task.split}" if task else "not known"
+            raise CompoWorldError(f"trajectory {trajectory.id} is no training data: its task is {about}")
+        yield _record(trajectory, task)
 
 
 def _record(trajectory: Trajectory, task: Task) -> JsonObject:

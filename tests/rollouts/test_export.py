@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from compoworld_core.errors import InputError, StorageError
+from compoworld_core.errors import CompoWorldError, InputError, StorageError
 from compoworld_core.rollouts.episode import run_episode
 from compoworld_core.rollouts.export import export_records, write_jsonl, write_parquet
 from compoworld_core.rollouts.oracle import oracles
@@ -77,36 +77,21 @@ def test_call_names_the_tool_before_its_arguments_also_after_storage(
     assert '"arguments": {"tool_name": "search_messages", "arguments": {' in fresh
 
 
-def test_only_successes_are_exported_unless_told_otherwise(
-    task: Task, success: Trajectory, catalogue: Catalogue
-) -> None:
-    rows = [rollout(task, catalogue, Scripted(DONE)), success]
+@pytest.mark.parametrize("split", ["eval_combo", "eval_service"])
+def test_evaluation_is_never_exported_whoever_selected_it(split: Split, catalogue: Catalogue) -> None:
+    task = complaint_task(split=split)
+    trajectory = rollout(task, catalogue)
 
-    assert [record["meta"]["policy"] for record in export_records(rows, [task])] == ["oracle"]
-    every = export_records(rows, [task], only_successes=False)
-    assert [record["meta"]["policy"] for record in every] == ["scripted", "oracle"]
+    assert trajectory.succeeded
+    with pytest.raises(CompoWorldError, match=f"of split {split}"):
+        list(export_records([trajectory], [task]))
 
 
 def test_conversation_with_a_malformed_call_is_never_exported(task: Task, catalogue: Catalogue) -> None:
     malformed = rollout(task, catalogue, Scripted(calls(("list_tools", "crm")), DONE))
 
-    assert list(export_records([malformed], [task], only_successes=False)) == []
-
-
-@pytest.mark.parametrize("split", ["eval_combo", "eval_service"])
-def test_evaluation_is_never_exported(split: Split, catalogue: Catalogue) -> None:
-    task = complaint_task(split=split)
-    trajectory = rollout(task, catalogue)
-
-    with pytest.raises(InputError, match="evaluation"):
-        export_records([trajectory], [task], split=split)
-    assert trajectory.succeeded
-    assert list(export_records([trajectory], [task])) == []
-
-
-def test_trajectory_of_an_unknown_task_is_bad_input(success: Trajectory) -> None:
-    with pytest.raises(InputError, match=success.task_id):
-        list(export_records([success], []))
+    with pytest.raises(InputError, match="not a JSON object"):
+        list(export_records([malformed], [task]))
 
 
 @pytest.mark.parametrize(("write", "name"), [(write_jsonl, "a.jsonl"), (write_parquet, "a.parquet")], ids=["l", "p"])

@@ -1,0 +1,41 @@
+"""An export says why it has fewer records than there are trajectories, and what each cost."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import get_args
+
+from compoworld_core.pipeline.harvest import document, sentences
+from compoworld_core.rollouts.contamination import Overlaps
+from compoworld_core.rollouts.selection import Outcome, Reason, Selection
+
+
+def selection(*reasons: Reason, usd: str = "0", overlaps: Overlaps | None = None) -> Selection:
+    outcomes = {("task", index): Outcome(reason) for index, reason in enumerate(reasons)}
+    return Selection(outcomes, Decimal(usd), overlaps)
+
+
+def test_every_reason_has_words_for_people_and_a_count_for_machines() -> None:
+    reasons: tuple[Reason, ...] = get_args(Reason)
+    whole = selection(*reasons, "failed")
+
+    lines = list(sentences(whole))
+    counts = document(whole)["left_out"]
+
+    assert len(lines) == len(reasons) - 1, "all but `kept`"
+    assert sum("  2 trajectories left out  " in line for line in lines) == 1
+    assert counts == {reason: 1 + (reason == "failed") for reason in reasons if reason != "kept"}
+    assert document(whole)["trajectories"] == len(reasons) + 1
+
+
+def test_money_and_texts_are_told_where_there_are_any() -> None:
+    texts = Overlaps(digest="abc", files=2, unread=("a.pdf",))
+
+    told = list(sentences(selection("kept", "kept", "failed", usd="3", overlaps=texts)))
+
+    assert told[1:] == [
+        "cost 3.00 US dollars, 1.5000 for each that was kept",
+        "compared with 2 files of texts, digest abc; 1 file of other kinds not read",
+    ]
+    assert list(sentences(selection("kept"))) == []
+    assert document(selection(usd="3"))["usd_per_record"] is None
