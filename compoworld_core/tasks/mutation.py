@@ -59,7 +59,7 @@ def mutants(solution: Solution, reference: Played, start: World) -> Iterator[Mut
         kept_facts = tuple(fact for place, fact in enumerate(solution.answer) if place != index)
         yield Mutant("skip_fact", ANSWER, _altered(solution, answer=kept_facts))
     for temptation in solution.temptations:
-        steps = tuple(_tempted(solution, temptation))
+        steps = tuple(tempted(solution, temptation))
         yield Mutant(temptation.reason, temptation.replaces or temptation.after, _altered(solution, steps=steps))
     confusion = _Confusion(solution, reference, start)
     for place, step in enumerate(solution.steps):
@@ -105,7 +105,7 @@ def _altered(
     )
 
 
-def _tempted(solution: Solution, temptation: Temptation) -> Iterator[Step]:
+def tempted(solution: Solution, temptation: Temptation) -> Iterator[Step]:
     """The steps with what should not have been done."""
     for step in solution.steps:
         if step.id != temptation.replaces:
