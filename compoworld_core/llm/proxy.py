@@ -20,15 +20,13 @@ from typing import Any, Final
 import h11
 
 from compoworld_core.errors import BudgetExhausted, CompoWorldError
-from compoworld_core.llm.config import Budget
+from compoworld_core.llm.completion import usage_of
+from compoworld_core.llm.config import Budget, Price
 from compoworld_core.llm.model import ModelFailure
 from compoworld_core.storage.digest import JsonObject, digest
 
 Complete = Callable[[JsonObject, int], Awaitable[JsonObject]]
-"""Answers the body of a chat-completion request, asked for the n-th time, with a completion."""
-
-Price = Callable[[JsonObject], Decimal]
-"""What a completion cost, in US dollars, by its `usage`."""
+"""Answers the body of a chat-completion request with a completion; asked again, it is told how often it was before."""
 
 Route = Callable[[JsonObject], Awaitable[JsonObject]]
 """Answers a JSON request with JSON."""
@@ -43,6 +41,9 @@ _TRANSPORT: Final = frozenset({"stream", "stream_options"})
 
 class Meter:
     """Counts what one session takes.
+
+    Args:
+        turns: Most answers.
 
     Attributes:
         is_spent: Whether a request was refused because the session had taken all that it may.
@@ -74,12 +75,12 @@ class Meter:
                 self.is_spent = True
                 raise Refused(402, "insufficient_quota", f"the budget of this session is spent: {what}")
 
-    def count(self, completion: JsonObject) -> None:
+    def count(self, body: JsonObject, completion: JsonObject) -> None:
         """Take note of an answer."""
-        usage = completion.get("usage") or {}
+        usage = usage_of(completion, len(_text(body)), self._price)
         self.turns += 1
-        self.tokens += int(usage.get("prompt_tokens") or 0) + int(usage.get("completion_tokens") or 0)
-        self.usd += self._price(usage)
+        self.tokens += usage.prompt_tokens + usage.completion_tokens
+        self.usd += usage.cost
 
 
 class Refused(Exception):
@@ -105,11 +106,21 @@ class Proxy:
 
     def __init__(self, complete: Complete, meter: Meter, routes: Mapping[str, Route]) -> None:
         self.failure: BaseException | None = None
-        self.meter = meter
+        self._meter = meter
         self._complete = complete
         self._routes = routes
         self._asked: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether an answer was refused because the session had had all that it may."""
+        return self._meter.is_spent
+
+    @property
+    def spent(self) -> tuple[int, int, Decimal]:
+        """Answers, tokens and US dollars so far."""
+        return self._meter.turns, self._meter.tokens, self._meter.usd
 
     @asynccontextmanager
     async def listen(self, path: Path) -> AsyncIterator[None]:
@@ -155,13 +166,13 @@ class Proxy:
     async def _chat(self, body: JsonObject) -> JsonObject:
         if self.failure is not None:
             raise Refused(503, "server_error", "the session is over")
-        self.meter.check()
+        self._meter.check()
         asked = {name: value for name, value in body.items() if name not in _TRANSPORT}
         key = digest(asked)
         sample = self._asked[key]
         self._asked[key] += 1
         completion = await self._complete(asked, sample)
-        self.meter.count(completion)
+        self._meter.count(asked, completion)
         return completion
 
 
