@@ -154,7 +154,7 @@ def _apply(state: State, edit: RowEdit) -> None:
             raise Rejected(f"the next id of {edit.table} is {issued!r}; use it as key, or leave the key out")
         table.insert(**{**edit.values, "id": None})
     elif edit.key is None:
-        raise Rejected(f"an {edit.op} needs the key of a row")
+        raise Rejected(f"there is no key; {edit.op} is about one row")
     elif edit.op == "update":
         table.update(edit.key, **edit.values)
     elif edit.values:
