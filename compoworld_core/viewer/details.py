@@ -12,6 +12,7 @@ from compoworld_core.specs.model import JsonObject, ToolSpec
 from compoworld_core.synthesis.admission import Admission
 from compoworld_core.tasks.rubric import Criterion
 from compoworld_core.tasks.task import Task
+from compoworld_core.viewer.glossary import shape_in_words
 from compoworld_core.viewer.legible import clipped, digestible
 from compoworld_core.viewer.walks import picture_of_task, picture_of_trajectory, source_of
 from compoworld_core.viewer.wording import condition_in_words, operation_in_words, spoken
@@ -76,6 +77,7 @@ def task_detail(task: Task) -> JsonObject:
         "seed": str(task.recipe.universe.seed),
         "scale": task.recipe.universe.scale,
         "shape": task.shape,
+        "shape_words": shape_in_words(task.shape),
         "picture": picture_of_task(task).as_json(),
         "criteria": [_criterion(item) for item in task.rubric.criteria],
         "steps": [

@@ -10,7 +10,9 @@ from compoworld_core.rollouts.trajectory import Trajectory
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.specs.model import Rejection, ServiceSpec
 from compoworld_core.synthesis.admission import Admission
+from compoworld_core.synthesis.datasets import Omission
 from compoworld_core.tasks.sampler import ACCEPTED, DEAD_END, Attempt
+from compoworld_core.viewer.glossary import OMITTED
 from compoworld_core.viewer.legible import clipped
 
 _MOST_REASONS = 8
@@ -32,6 +34,7 @@ class Sieve:
 
     Attributes:
         unit: What is counted, in the plural.
+        about: What the words mean, in a sentence.
         reasons: The most frequent first; the rest is summed up in the last.
     """
 
@@ -41,6 +44,7 @@ class Sieve:
     kept: int
     reasons: tuple[Reason, ...] = ()
     note: str = ""
+    about: str = ""
 
     @property
     def lost(self) -> int:
@@ -81,7 +85,11 @@ def crawl_sieves(specs: Sequence[ServiceSpec], rejections: Sequence[Rejection]) 
     sieves = []
     kept = {"server": len(specs), "tool": sum(len(spec.tools) for spec in specs)}
     repaired = Counter(repair for spec in specs for tool in spec.tools for repair in dict.fromkeys(tool.repairs))
-    for subject, title in (("server", "Servers read"), ("tool", "Tools read")):
+    kinds = (
+        ("server", "Servers read", "A server is what a source describes as one MCP server; it becomes a spec."),
+        ("tool", "Tools read", "A tool of a server comes through if its description can be brought to one form."),
+    )
+    for subject, title, about in kinds:
         losses = Losses()
         for rejection in rejections:
             if rejection.subject == subject:
@@ -92,7 +100,7 @@ def crawl_sieves(specs: Sequence[ServiceSpec], rejections: Sequence[Rejection]) 
             tools = sum(1 for spec in specs for tool in spec.tools if tool.repairs)
             note = f"{tools:,} were repaired on the way; most often: {most}."
         came = kept[subject] + losses.counts.total()
-        sieves.append(Sieve(title, f"{subject}s", came, kept[subject], losses.reasons(), note))
+        sieves.append(Sieve(title, f"{subject}s", came, kept[subject], losses.reasons(), note, about))
     return [sieve for sieve in sieves if sieve.came]
 
 
@@ -104,28 +112,58 @@ def synthesis_sieve(specs: Sequence[ServiceSpec], packages: Sequence[ServicePack
     for spec in specs:
         if spec.name not in written:
             losses.add("no tool could be written", spec.name)
-    return Sieve("Services written", "specs", len(specs), kept, losses.reasons()) if specs else None
+    about = "A spec becomes a service if at least one of its tools could be written as code."
+    return Sieve("Services written", "specs", len(specs), kept, losses.reasons(), about=about) if specs else None
 
 
-def admission_sieve(specs: Sequence[ServiceSpec], admissions: Sequence[Admission]) -> Sieve | None:
-    """Tools that passed their checks."""
-    judged = {(admission.service, admission.tool) for admission in admissions}
+def omission_sieve(
+    specs: Sequence[ServiceSpec], packages: Sequence[ServicePackage], omissions: Iterable[Omission]
+) -> Sieve | None:
+    """Tools of specs that services have; each of the others is an omission with its reason."""
+    promised = {spec.name: len(spec.tools) for spec in specs}
+    came = sum(promised.values())
+    kept = sum(len(package.spec.tools) for package in _written(packages) if package.name in promised)
     losses = Losses()
+    for omission in omissions:
+        losses.add(
+            OMITTED.get(omission.reason, _words(omission.reason)),
+            f"{omission.service}.{omission.tool}: {omission.detail}",
+        )
+    if unexplained := came - kept - losses.counts.total():
+        losses.add("nobody noted why", count=unexplained)
+    about = "An omission is a tool that a spec promises and no service has, since it could not be written."
+    return Sieve("Tools written", "tools", came, kept, losses.reasons(), about=about) if came else None
+
+
+def admission_sieve(packages: Sequence[ServicePackage], admissions: Sequence[Admission]) -> Sieve | None:
+    """Tools of services that passed their checks; those that no service has are omissions and not counted here."""
+    tools = {(package.name, tool.name) for package in packages for tool in package.spec.tools}
+    losses = Losses()
+    kept = 0
     for admission in admissions:
+        if (admission.service, admission.tool) not in tools:
+            continue
+        tools.remove((admission.service, admission.tool))
+        kept += admission.outcome == "verified"
+        example = f"{admission.service}.{admission.tool}: {admission.reason}"
         if admission.outcome == "world_model":
-            losses.add("left to a world model", f"{admission.service}.{admission.tool}: {admission.reason}")
+            losses.add("left to a world model", example)
         elif admission.outcome == "quarantined":
             check = admission.reason.partition(":")[0]
             label = f"quarantined: {_words(check)}" if check != admission.reason else "quarantined"
-            losses.add(label, f"{admission.service}.{admission.tool}: {admission.reason}")
-    unwritten = [
-        f"{spec.name}.{tool.name}" for spec in specs for tool in spec.tools if (spec.name, tool.name) not in judged
-    ]
-    if unwritten:
-        losses.add("not written by the author", unwritten[0], len(unwritten))
-    came = len(admissions) + len(unwritten)
-    kept = sum(admission.outcome == "verified" for admission in admissions)
-    return Sieve("Tools admitted", "tools", came, kept, losses.reasons()) if came else None
+            losses.add(label, example)
+    if tools:
+        losses.add("not judged", ".".join(min(tools)), len(tools))
+    written = sum(len(package.spec.tools) for package in _written(packages))
+    library = sum(len(package.spec.tools) for package in packages) - written
+    note = f"{written:,} that were written and {library:,} of the library's services."
+    about = "A verification is the judgement on one tool: verified if it passed every check, else quarantined."
+    came = kept + losses.counts.total()
+    return Sieve("Tools admitted", "tools", came, kept, losses.reasons(), note, about) if came else None
+
+
+def _written(packages: Iterable[ServicePackage]) -> list[ServicePackage]:
+    return [package for package in packages if package.origin != "library"]
 
 
 def attempt_sieve(attempts: Iterable[Attempt]) -> Sieve | None:
@@ -138,7 +176,8 @@ def attempt_sieve(attempts: Iterable[Attempt]) -> Sieve | None:
             kept += 1
         else:
             losses.add(_stem(attempt), attempt.detail)
-    return Sieve("Tasks attempted", "attempts", came, kept, losses.reasons()) if came else None
+    about = "A dead end is a plan that found nothing to do; a gate is a check that a task must pass to be kept."
+    return Sieve("Tasks attempted", "attempts", came, kept, losses.reasons(), about=about) if came else None
 
 
 @dataclass
@@ -181,7 +220,8 @@ class Episodes:
         """Episodes, and those that were verified."""
         if not self.came:
             return None
-        return Sieve("Episodes run", "trajectories", self.came, self.verified, self.losses.reasons())
+        about = "An episode is a policy at work on a task; it is verified if every criterion of the rubric holds."
+        return Sieve("Episodes run", "trajectories", self.came, self.verified, self.losses.reasons(), about=about)
 
 
 def _words(name: str) -> str:

@@ -21,6 +21,7 @@ from compoworld_core.rollouts.trajectory import Trajectory
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.specs.model import JsonObject, Rejection, ServiceSpec
 from compoworld_core.synthesis.admission import Admission
+from compoworld_core.synthesis.datasets import Omission
 from compoworld_core.tasks.quality import VerifierQuality
 from compoworld_core.tasks.rubric import Criterion
 from compoworld_core.tasks.sampler import Attempt
@@ -32,10 +33,12 @@ from compoworld_core.viewer.funnel import (
     admission_sieve,
     attempt_sieve,
     crawl_sieves,
+    omission_sieve,
     synthesis_sieve,
 )
+from compoworld_core.viewer.glossary import DATASETS, as_json
 from compoworld_core.viewer.legible import clipped, embedded, legible
-from compoworld_core.viewer.summary import count_holdings, draw_charts, share_by_domain
+from compoworld_core.viewer.summary import count_holdings, draw_charts, draw_scale, share_by_domain
 
 MAX_TASKS = 500
 """Tasks that the page carries; its numbers cover all."""
@@ -62,6 +65,7 @@ class ReportData:
     specs: Iterable[ServiceSpec] = ()
     rejections: Iterable[Rejection] = ()
     packages: Iterable[ServicePackage] = ()
+    omissions: Iterable[Omission] = ()
     admissions: Iterable[Admission] = ()
     tasks: Iterable[Task] = ()
     attempts: Iterable[Attempt] = ()
@@ -83,15 +87,17 @@ class _Block:
 
 def render_report(data: ReportData) -> str:
     """The page; the same data always gives the same text."""
-    specs, packages = tuple(data.specs), sorted(data.packages, key=lambda item: item.name)
+    specs, packages = tuple(data.specs), sorted(data.packages, key=_place)
     admissions, tasks = tuple(data.admissions), tuple(data.tasks)
+    domains = share_by_domain(packages, admissions)
     episodes = Episodes()
-    blocks = [*_service_blocks(packages, admissions), *_task_blocks(tasks)]
+    blocks = [_Block.of("words", as_json()), *_service_blocks(packages, admissions), *_task_blocks(tasks)]
     blocks += _trajectory_blocks(data.trajectories, tasks, episodes)
     sieves = [
         *crawl_sieves(specs, tuple(data.rejections)),
         synthesis_sieve(specs, packages),
-        admission_sieve(specs, admissions),
+        omission_sieve(specs, packages, data.omissions),
+        admission_sieve(packages, admissions),
         attempt_sieve(data.attempts),
         episodes.sieve,
     ]
@@ -106,7 +112,9 @@ def render_report(data: ReportData) -> str:
             style_hash=_hash(style),
             script_hash=_hash(script),
             holdings=count_holdings(packages, admissions),
-            domains=share_by_domain(packages, admissions),
+            domains=domains,
+            scale=draw_scale(domains[0].share if domains else 0),
+            meanings=DATASETS,
             sieves=[sieve for sieve in sieves if isinstance(sieve, Sieve)],
             charts=draw_charts(tasks, packages),
             episodes=episodes,
@@ -116,6 +124,11 @@ def render_report(data: ReportData) -> str:
             blocks=blocks,
         )
     )
+
+
+def _place(package: ServicePackage) -> tuple[str, str, str]:
+    """Where a service stands in the list: by domain, then by the name that is shown."""
+    return package.spec.domain, (package.spec.title or package.name).casefold(), package.name
 
 
 def _service_blocks(packages: Sequence[ServicePackage], admissions: Sequence[Admission]) -> Iterator[_Block]:

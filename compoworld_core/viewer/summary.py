@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.synthesis.admission import Admission
 from compoworld_core.tasks.task import Task
+from compoworld_core.viewer.glossary import CAPABILITIES, SPLITS, explained, letters
 
 _MOST_BARS = 12
+_MOST_COLUMNS = 10
+_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25)
+_MOST_STEPS = 5
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,7 @@ class Chart:
     Attributes:
         caption: What to take from it, in a sentence.
         rest: What the bars leave out, in a sentence.
+        legend: Words among the labels, each with what it means.
         is_ordered: Whether the labels are numbers in order (drawn as columns) rather than names (as rows).
     """
 
@@ -36,6 +43,7 @@ class Chart:
     bars: tuple[Bar, ...]
     is_ordered: bool = False
     rest: str = ""
+    legend: tuple[tuple[str, str], ...] = ()
 
     @property
     def most(self) -> int:
@@ -106,6 +114,12 @@ def share_by_domain(packages: Sequence[ServicePackage], admissions: Sequence[Adm
     return tuple(sorted(shares, key=lambda item: (-item.tools, -item.services, item.domain)))
 
 
+def draw_scale(largest: float) -> tuple[float, ...]:
+    """The marks of an axis for shares from 0 to at least `largest`: a few, at round numbers."""
+    step = next((step for step in _STEPS if largest <= step * _MOST_STEPS), _STEPS[-1])
+    return tuple(round(step * place, 4) for place in range(max(1, math.ceil(round(largest / step, 6))) + 1))
+
+
 def draw_charts(tasks: Sequence[Task], packages: Sequence[ServicePackage] = ()) -> tuple[Chart, ...]:
     """How varied the tasks are."""
     if not tasks:
@@ -121,12 +135,16 @@ def draw_charts(tasks: Sequence[Task], packages: Sequence[ServicePackage] = ()) 
     return (
         _columns("Walk lengths", f"Visits per task; {_mean(lengths)} on average.", lengths),
         _columns("Information edges", f"Values that travel between steps; {_mean(edges)} per task.", edges),
-        _rows("Splits", "Which set a task belongs to.", Counter(task.split for task in tasks)),
-        _rows("Capabilities", "Tasks that demand each; a task may demand several.", capabilities),
-        _rows(
-            "Shapes",
-            f"What is special about a plan, and how many writes it has: {len(shapes):,} kinds in {len(tasks):,} tasks.",
-            shapes,
+        _rows("Splits", "What the tasks are for.", Counter(task.split for task in tasks), SPLITS),
+        _rows("Capabilities", "Tasks that demand each; a task may demand several.", capabilities, CAPABILITIES),
+        replace(
+            _rows(
+                "Shapes",
+                f"A letter for each thing that is special about a plan, and how many writes it has: {len(shapes):,} "
+                f"different in {len(tasks):,} tasks.",
+                shapes,
+            ),
+            legend=explained(sorted({letter for shape in shapes for letter in shape.partition("-")[0]}), letters()),
         ),
         _rows(
             "Core services",
@@ -137,18 +155,19 @@ def draw_charts(tasks: Sequence[Task], packages: Sequence[ServicePackage] = ()) 
     )
 
 
-def _rows(title: str, caption: str, counts: Counter[str]) -> Chart:
+def _rows(title: str, caption: str, counts: Counter[str], meanings: Mapping[Any, str] | None = None) -> Chart:
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     bars = [Bar(label, count) for label, count in ranked[:_MOST_BARS]]
     others = ranked[_MOST_BARS:]
     rest = f"And {len(others):,} others, {sum(count for _, count in others):,} in all." if others else ""
-    return Chart(title, caption, tuple(bars), rest=rest)
+    legend = explained((bar.label for bar in bars), meanings or {})
+    return Chart(title, caption, tuple(bars), rest=rest, legend=legend)
 
 
 def _columns(title: str, caption: str, values: Sequence[int]) -> Chart:
     """A column per value, or per range of values where those are many."""
     low, high = min(values), max(values)
-    width = (high - low) // 16 + 1
+    width = (high - low) // _MOST_COLUMNS + 1
     counts = Counter((value - low) // width for value in values)
     bars = tuple(Bar(_range(low + place * width, width), counts[place]) for place in range((high - low) // width + 1))
     return Chart(title, caption, bars, is_ordered=True)

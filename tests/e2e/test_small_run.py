@@ -11,6 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from compoworld_core.cli import run_cli
+from compoworld_core.pipeline.run import find_run
+from compoworld_core.services.datasets import SERVICES
+from compoworld_core.specs.datasets import SPECS
+from compoworld_core.storage import open_store, read_dataset
+from compoworld_core.synthesis.datasets import OMISSIONS, VERIFICATIONS
 from tests.storage.seaweedfs import seaweedfs
 
 __all__ = ["seaweedfs"]
@@ -84,6 +89,7 @@ def test_trajectories_become_training_data(run: Run, store: str, tmp_path: Path,
     out = tmp_path / f"sft.{form}"
 
     document = run("export", "--store", store, "--out", str(out))
+    assert (document["trajectories"], document["left_out"]) == (3, {})
 
     if form == "jsonl":
         records = [json.loads(line) for line in out.read_text().splitlines()]
@@ -102,9 +108,43 @@ def test_a_run_below_its_gates_is_recorded_and_not_the_latest(
     document = run("run", "--store", store, expected=1)
 
     assert document["is_latest"] is False
-    assert document["failed_gates"] == ["3 tasks, at least 4 are wanted"]
+    (failed,) = document["failed_gates"]
+    assert failed.startswith("gates.min_tasks: 3 tasks passed, 4 wanted; raise tasks.count")
+    assert document["report"] != (Path(store) / "report.html").as_uri()
     assert (Path(store) / "refs/latest").read_text() == latest
     assert (Path(store) / f"runs/{document['run']}.json").exists()
+
+
+def test_a_failed_gate_is_told_with_what_was_found_and_what_to_do(
+    config: Path, store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COMPOWORLD_GATES__MIN_TRAJECTORIES", "9")
+
+    code = run_cli(["run", "--store", store, "--config", str(config)])
+
+    err = capsys.readouterr().err
+    assert code == 1
+    assert "did not reach its gates, so it is recorded but not the latest run (the latest stays run_" in err
+    assert "gate failed: gates.min_trajectories: 3 trajectories passed, 9 wanted; raise tasks.count" in err
+
+
+def test_losses_of_tools_add_up_from_specs_to_verifications(store: str) -> None:
+    opened = open_store(store)
+    record = find_run(opened)
+    specs = list(read_dataset(opened, record.location("specs"), SPECS))
+    packages = list(read_dataset(opened, record.location("services"), SERVICES))
+    omissions = list(read_dataset(opened, record.location("omissions"), OMISSIONS))
+    admissions = list(read_dataset(opened, record.location("verifications"), VERIFICATIONS))
+
+    written = [package for package in packages if package.origin == "synthesised"]
+    promised, has = (sum(len(item.tools) for item in specs), sum(len(item.spec.tools) for item in written))
+    assert promised == has + len(omissions)
+    predicted = sum(item.outcome == "world_model" for item in admissions)
+    assert len(admissions) - predicted == sum(len(package.spec.tools) for package in packages)
+    page = (Path(store) / "report.html").read_text()
+    assert f"<b>{has}</b> of {promised} tools" in page
+    assert "nobody noted why" not in page
+    assert "not judged" not in page
 
 
 @pytest.mark.slow

@@ -87,6 +87,39 @@ def test_a_trajectory_opens(browser: Browser) -> None:
     assert trajectory.answer.splitlines()[1] in shown
 
 
+@pytest.mark.parametrize("view", ["tasks", "trajectories"])
+def test_the_first_of_a_list_is_open_already(browser: Browser, view: str) -> None:
+    task, _ = task_and_trajectory()
+    document, console = browser.open(render_report(real_data()), f"#{view}")
+    shown = _shown(document)
+    assert console == []
+    assert f'<p class="prose">{task.instruction[:30]}' in shown
+    assert 'aria-current="true"' in shown
+
+
+def test_labels_of_a_walk_cover_neither_each_other_nor_the_names_of_steps(browser: Browser) -> None:
+    task, _ = task_and_trajectory()
+    page = render_report(real_data())
+    document, _ = browser.open(page, f"#task={task.id}")
+    labels = re.findall(
+        r'<g class="arrow [^"]*?(crowded)?">.*?<text x="([\d.]+)" y="([\d.]+)">([^<]*)</text>', document
+    )
+    boxes = [
+        (float(x) - 2.5 * len(text), float(y) - 8, float(x) + 2.5 * len(text), float(y) + 2)
+        for crowded, x, y, text in labels
+        if not crowded
+    ]
+    boxes += [
+        (float(x) - 5, float(y) - 8, float(x) + 5, float(y) + 2)
+        for x, y in re.findall(r'<text class="dot-id" x="([\d.]+)" y="([\d.]+)"', document)
+    ]
+    assert len(labels) == len(task.edges)
+    assert len(boxes) > len({step.id for step in task.solution.steps})
+    for place, one in enumerate(boxes):
+        for other in boxes[place + 1 :]:
+            assert one[2] <= other[0] or one[0] >= other[2] or one[3] <= other[1] or one[1] >= other[3]
+
+
 def test_a_service_opens(browser: Browser) -> None:
     document, console = browser.open(render_report(real_data()), "#service=crm")
     assert console == []

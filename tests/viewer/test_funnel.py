@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from compoworld_core.services.package import ServicePackage
 from compoworld_core.specs.model import Rejection
+from compoworld_core.synthesis.admission import Admission
+from compoworld_core.synthesis.datasets import Omission
 from compoworld_core.viewer.funnel import (
     Episodes,
     Losses,
@@ -10,8 +13,10 @@ from compoworld_core.viewer.funnel import (
     admission_sieve,
     attempt_sieve,
     crawl_sieves,
+    omission_sieve,
     synthesis_sieve,
 )
+from compoworld_core.viewer.glossary import OMITTED
 from tests.viewer.samples import admissions, attempt, hostile_trajectory, packages, task_and_trajectory
 
 
@@ -37,15 +42,58 @@ def test_specs_without_a_service_are_lost() -> None:
 
 def test_tools_are_counted_by_outcome_and_check() -> None:
     mail, crm = packages()[-1], packages()[0]
-    sieve = admission_sieve([mail.spec, crm.spec], admissions(mail))
+    sieve = admission_sieve([mail, crm], admissions(mail))
     assert sieve is not None
     assert sieve.came == len(mail.spec.tools) + len(crm.spec.tools)
     assert sieve.kept == len(mail.spec.tools) - 2
     assert {reason.label: reason.count for reason in sieve.reasons} == {
-        "not written by the author": len(crm.spec.tools),
+        "not judged": len(crm.spec.tools),
         "left to a world model": 1,
         "quarantined: is repeatable": 1,
     }
+
+
+def _synthesised(package: ServicePackage, n_tools: int) -> ServicePackage:
+    """The package as if an author had written so many of its tools."""
+    content = package.model_dump()
+    content["spec"]["tools"] = content["spec"]["tools"][:n_tools]
+    return ServicePackage.model_validate({**content, "origin": "synthesised"})
+
+
+def test_tools_are_accounted_for_from_spec_to_verified() -> None:
+    mail, crm = packages()[-1], packages()[0]
+    specs = [mail.spec, crm.spec]
+    written, library = _synthesised(mail, 5), packages()[1]
+    judged = [*admissions(written), *admissions(library)]
+    left = [
+        Omission(service=spec.name, tool=tool.name, reason="unclear" if spec is mail.spec else "author", detail="why")
+        for spec in specs
+        for tool in spec.tools[5 if spec is mail.spec else 0 :]
+    ]
+    first = left[0]
+    left[0] = Omission(service=first.service, tool=first.tool, reason="world_model", detail="reaches outside")
+    predicted = Admission(
+        service=first.service, package=written.digest, tool=first.tool, outcome="world_model", reason="reaches outside"
+    )
+
+    omitted = omission_sieve(specs, [written, library], left)
+    admitted = admission_sieve([written, library], [*judged, predicted])
+
+    assert omitted is not None
+    assert admitted is not None
+    assert omitted.came == sum(len(spec.tools) for spec in specs) == omitted.kept + len(left)
+    assert omitted.lost == sum(reason.count for reason in omitted.reasons)
+    assert {reason.label for reason in omitted.reasons} == {
+        OMITTED[name] for name in ("world_model", "unclear", "author")
+    }
+    assert admitted.came == omitted.kept + len(library.spec.tools) == len(judged)
+    assert admitted.lost == sum(reason.count for reason in admitted.reasons) == 4
+
+
+def test_tools_that_nobody_noted_are_told_as_such() -> None:
+    sieve = omission_sieve([packages()[0].spec], [], [])
+    assert sieve is not None
+    assert sieve.reasons == (Reason("nobody noted why", sieve.came),)
 
 
 def test_dead_ends_of_one_kind_are_one_reason() -> None:
@@ -88,3 +136,4 @@ def test_episodes_are_averaged_over_the_verified() -> None:
 def test_nothing_read_means_no_stage() -> None:
     assert crawl_sieves([], []) == []
     assert synthesis_sieve([], []) is admission_sieve([], []) is attempt_sieve([]) is Episodes().sieve is None
+    assert omission_sieve([], [], []) is None

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compoworld_core.viewer.legible import clipped, digestible, embedded, legible
+
+
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A busy machine is no failure."""
 
 
 @pytest.mark.parametrize(
@@ -40,6 +44,7 @@ _JSON = st.recursive(
 )
 
 
+@patient
 @given(_JSON)
 def test_any_value_becomes_json_without_markup(value: object) -> None:
     text = embedded(digestible(value))
@@ -54,6 +59,7 @@ _ORDINARY = st.recursive(
 )
 
 
+@patient
 @given(_ORDINARY)
 def test_ordinary_values_are_not_cut(value: object) -> None:
     assert "[cut here" not in json.dumps(digestible(value, 1_000_000), default=str)

@@ -49,6 +49,21 @@ def test_numbers_stand_in_the_page_itself(page: str) -> None:
     assert "0123abcd" in text
 
 
+def test_services_stand_by_domain_then_by_the_name_that_is_shown() -> None:
+    blocks = _blocks(render_report(real_data()))
+    shown = [(entry["domain"], entry["title"].casefold()) for entry in blocks["services"]]  # type: ignore[attr-defined]
+    assert shown == sorted(shown)
+    assert len(shown) == 4
+    for place, (_, title) in enumerate(shown):
+        assert blocks[f"service-{place}"]["title"].casefold() == title  # type: ignore[index]
+
+
+def test_what_the_page_was_made_from_is_named_and_explained(page: str) -> None:
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+    assert "tasks 0123abcd tasks that passed every gate" in text
+    assert "These keys identify it" in text
+
+
 def test_the_same_data_gives_the_same_page(page: str) -> None:
     assert render_report(real_data()) == page
 

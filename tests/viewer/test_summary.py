@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from compoworld_core.tasks.task import Task
-from compoworld_core.viewer.summary import Bar, count_holdings, draw_charts, share_by_domain
+from compoworld_core.viewer.summary import Bar, count_holdings, draw_charts, draw_scale, share_by_domain
 from tests.viewer.samples import admissions, packages, task_and_trajectory
 
 
@@ -49,9 +53,37 @@ def test_charts_count_the_tasks() -> None:
 def test_wide_distributions_are_drawn_in_ranges() -> None:
     tasks = [_variant(walk=("mail", "crm") * length) for length in range(1, 41)]
     (chart,) = [chart for chart in draw_charts(tasks) if chart.title == "Walk lengths"]
-    assert len(chart.bars) <= 16
+    assert len(chart.bars) <= 10
     assert chart.total == 40
-    assert chart.bars[0].label == "2–6"
+    assert chart.bars[0].label == "2–9"
+
+
+@pytest.mark.parametrize(
+    ("largest", "marks"),
+    [
+        (0.153, (0, 0.05, 0.1, 0.15, 0.2)),
+        (0.15, (0, 0.05, 0.1, 0.15)),
+        (0.04, (0, 0.01, 0.02, 0.03, 0.04)),
+        (1.0, (0, 0.2, 0.4, 0.6, 0.8, 1.0)),
+        (0.0, (0, 0.01)),
+    ],
+)
+def test_an_axis_ends_at_or_after_the_largest_share_at_a_round_number(largest: float, marks: tuple[float, ...]) -> None:
+    assert draw_scale(largest) == marks
+
+
+@settings(deadline=None)
+@given(st.floats(0, 1))
+def test_every_share_fits_its_axis(largest: float) -> None:
+    scale = draw_scale(largest)
+    assert largest <= scale[-1] + 1e-9
+    assert 2 <= len(scale) <= 6
+
+
+def test_words_among_the_labels_are_explained() -> None:
+    charts = {chart.title: chart for chart in draw_charts([_variant(shape="FK-9"), _variant(shape="plain-2")])}
+    assert [word for word, _ in charts["Shapes"].legend] == ["F", "K"]
+    assert [word for word, _ in charts["Splits"].legend] == [bar.label for bar in charts["Splits"].bars]
 
 
 def test_many_kinds_are_cut_with_a_sentence() -> None:

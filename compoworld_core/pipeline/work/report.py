@@ -14,7 +14,7 @@ from compoworld_core.rollouts.trajectory import TRAJECTORIES
 from compoworld_core.services.datasets import SERVICES
 from compoworld_core.specs.datasets import REJECTIONS, SPECS
 from compoworld_core.storage import DatasetType
-from compoworld_core.synthesis.datasets import VERIFICATIONS
+from compoworld_core.synthesis.datasets import OMISSIONS, VERIFICATIONS
 from compoworld_core.tasks.datasets import ATTEMPTS, TASKS
 from compoworld_core.tasks.quality import verifier_quality
 from compoworld_core.viewer.report import ReportData, render_report
@@ -25,6 +25,7 @@ READ: Final[tuple[DatasetType[Any], ...]] = (
     SPECS,
     REJECTIONS,
     SERVICES,
+    OMISSIONS,
     VERIFICATIONS,
     TASKS,
     ATTEMPTS,
@@ -67,6 +68,7 @@ def run(config: ReportConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseMode
         specs=inputs[SPECS],
         rejections=inputs[REJECTIONS],
         packages=inputs[SERVICES],
+        omissions=inputs[OMISSIONS],
         admissions=inputs[VERIFICATIONS],
         tasks=tasks,
         quality=verifier_quality(tried, open_catalogue(inputs[SERVICES])) if tried else None,

@@ -22,9 +22,13 @@ function block(id, otherwise) {
   return node ? JSON.parse(node.textContent) : otherwise;
 }
 
+// What the project's own words mean, as `glossary.py` says it.
+const WORDS = { splits: {}, outcomes: {}, capabilities: {}, ...block("words", {}) };
+
 const link = (kind, id, attributes, ...children) =>
   el("a", { ...attributes, href: `#${kind}=${encodeURIComponent(id)}` }, ...children);
-const chip = (text, kind) => el("span", { class: `chip ${kind || ""}`, dir: "auto", title: text }, text);
+const chip = (text, kind, meaning) => el("span", { class: `chip ${kind || ""}`, dir: "auto", title: meaning ? `${text}: ${meaning}` : text }, text);
+const meaningOf = (words, name) => (Object.hasOwn(words, name) ? words[name] : "");
 const mark = (ok, title) => el("span", { class: `mark ${ok ? "good" : "bad"}`, title }, ok ? "✓" : "✗");
 const words = (name) => String(name).replaceAll("_", " ");
 const number = (value) => Number(value).toLocaleString("en-US");

@@ -2,19 +2,22 @@ const OUTCOMES = { verified: "good", world_model: "warn", quarantined: "bad" };
 
 function serviceView(root) {
   const entries = block("services", []);
-  root.append(el("h1", null, "Services"), el("p", { class: "hint" }, "Each opens to show its tools, how they were judged, and the evidence."));
+  root.append(
+    el("h1", null, "Services"),
+    el("p", { class: "hint" }, "By domain, then by name. Each opens to show its tools, how they were judged, and the evidence."),
+    el("p", { class: "hint" }, Object.entries(WORDS.outcomes).map(([name, meaning]) => [chip(words(name), OUTCOMES[name]), ` ${meaning}. `])));
   if (!entries.length) {
     root.append(el("p", { class: "hint" }, "This run has no services."));
     return () => {};
   }
   const rows = new Map(entries.map((entry, place) => [entry, serviceRow(entry, place)]));
   const body = el("tbody");
-  const heads = [["Service"], ["Domain", "wide"], ["Origin", "wide"], ["Tools verified", "num"], ["", "meter"], ["Tables", "num wide"]];
+  const heads = [["Service"], ["Origin", "wide"], ["Tools verified", "num"], ["", "meter"], ["Tables", "num wide"]];
   root.append(toolbar(
     entries,
     [["Every domain", (entry) => [entry.domain]], ["Every origin", (entry) => [entry.origin]]],
     (entry) => `${entry.id} ${entry.title} ${entry.domain}`,
-    (shown) => body.replaceChildren(...entries.filter((entry) => shown.has(entry)).flatMap((entry) => rows.get(entry).nodes())),
+    (shown) => body.replaceChildren(...byDomain(entries.filter((entry) => shown.has(entry)), rows)),
   ));
   root.append(el("table", { class: "services" }, el("thead", null, el("tr", null, heads.map(([name, kind]) => el("th", { class: kind }, name)))), body));
   return (id) => {
@@ -23,18 +26,27 @@ function serviceView(root) {
   };
 }
 
+// Rows in the order of the entries, with a heading where a domain begins.
+function byDomain(entries, rows) {
+  return entries.flatMap((entry, place) => {
+    const isFirst = place === 0 || entries[place - 1].domain !== entry.domain;
+    const inIt = entries.filter((other) => other.domain === entry.domain).length;
+    const heading = () => el("tr", { class: "domain" }, el("th", { colspan: 5, scope: "rowgroup" }, entry.domain, el("span", { class: "sub" }, ` ${plural(inIt, "service")}`)));
+    return [...(isFirst ? [heading()] : []), ...rows.get(entry).nodes()];
+  });
+}
+
 function serviceRow(entry, place) {
   const toggle = el("button", { type: "button", "aria-expanded": "false", dir: "auto" }, entry.title || entry.id);
   const row = el("tr", { class: "row" },
     el("td", { class: "name" }, toggle, entry.title && entry.title !== entry.id && el("span", { class: "sub", dir: "auto" }, entry.id)),
-    el("td", { class: "wide" }, entry.domain),
     el("td", { class: "wide" }, chip(entry.origin, entry.origin === "library" ? "accent" : "")),
     el("td", { class: "num" }, `${number(entry.verified)} / ${number(entry.tools)}`),
     el("td", { class: "meter" }, track(entry.tools ? entry.verified / entry.tools : 0)),
     el("td", { class: "num wide" }, number(entry.tables)));
   let detail = null;
   const set = (open) => {
-    if (open && !detail) detail = el("tr", { class: "detail" }, el("td", { colspan: 6 }, serviceDetail(block(`service-${place}`, null), entry)));
+    if (open && !detail) detail = el("tr", { class: "detail" }, el("td", { colspan: 5 }, serviceDetail(block(`service-${place}`, null), entry)));
     row.classList.toggle("open", open);
     toggle.setAttribute("aria-expanded", String(open));
     if (open) row.after(detail);

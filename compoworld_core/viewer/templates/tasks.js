@@ -1,7 +1,7 @@
-// A list beside what is open of it; used for tasks and trajectories.
+// A list beside what is open of it, the first where the address names none; used for tasks and trajectories.
 function desk(root, title, entries, fields, text, card, open) {
   const list = el("div", { class: "list" });
-  const reading = el("div", { class: "reading" }, el("p", { class: "empty" }, "Choose one on the left."));
+  const reading = el("div", { class: "reading" });
   const cards = new Map(entries.map((entry) => [entry, card(entry)]));
   const grid = el("div", { class: "desk" }, list, reading);
   root.append(el("h1", null, title));
@@ -11,11 +11,11 @@ function desk(root, title, entries, fields, text, card, open) {
     list.replaceChildren(...(nodes.length ? nodes : [el("p", { class: "empty" }, entries.length ? "Nothing fits these filters." : "There are none in this run.")]));
   }), grid);
   return (id, kind) => {
-    const place = entries.findIndex((entry) => entry.id === id);
-    root.classList.toggle("open", place >= 0);
-    cards.forEach((node, entry) => (entry.id === id ? node.setAttribute("aria-current", "true") : node.removeAttribute("aria-current")));
+    const place = id ? entries.findIndex((entry) => entry.id === id) : entries.length ? 0 : -1;
+    root.classList.toggle("open", Boolean(id) && place >= 0); // a narrow window shows the list first
+    cards.forEach((node, entry) => (entry === entries[place] ? node.setAttribute("aria-current", "true") : node.removeAttribute("aria-current")));
     if (place < 0) {
-      if (id) reading.replaceChildren(el("p", { class: "empty" }, "It is not among those that this page carries."));
+      reading.replaceChildren(el("p", { class: "empty" }, id ? "It is not among those that this page carries." : ""));
       return;
     }
     const around = [entries[place - 1], entries[place + 1]];
@@ -23,7 +23,7 @@ function desk(root, title, entries, fields, text, card, open) {
       el("a", { class: "back", href: `#${root.id.replace("view-", "")}` }, `← ${title}`),
       ...open(entries[place], place),
       el("p", { class: "hint around" }, around[0] && link(kind, around[0].id, null, "← previous"), " ", around[1] && link(kind, around[1].id, null, "next →")));
-    cards.get(entries[place]).scrollIntoView({ block: "nearest" });
+    if (id) cards.get(entries[place]).scrollIntoView({ block: "nearest" });
     window.scrollTo(0, 0);
   };
 }
@@ -48,7 +48,8 @@ function openTask(entry, place) {
   const walk = drawWalk(picture);
   const rollouts = block("trajectories", []).filter((other) => other.task === entry.id);
   return [
-    el("div", { class: "ident" }, el("code", null, entry.id), el("span", { class: "chips" }, chip(entry.split, "accent"), chip(entry.difficulty), entry.capabilities.map((name) => chip(words(name))))),
+    el("div", { class: "ident" }, el("code", null, entry.id), el("span", { class: "chips" }, chip(entry.split, "accent"), chip(entry.difficulty), entry.capabilities.map((name) => chip(words(name), "", meaningOf(WORDS.capabilities, name))))),
+    meaningOf(WORDS.splits, entry.split) && el("p", { class: "hint" }, `${entry.split}: ${meaningOf(WORDS.splits, entry.split)}.`),
     el("h2", null, "Instruction"),
     el("p", { class: "prose" }, task.instruction),
     el("h2", null, "Walk"),
@@ -64,7 +65,7 @@ function openTask(entry, place) {
 }
 
 function legend(picture) {
-  return el("p", { class: "legend" }, el("span", null, "● changes something"), el("span", null, "○ reads"), el("span", null, `${plural(picture.visits.length, "visit")} to ${plural(picture.lanes.length, "service")}`), picture.arrows.length > 0 && el("span", null, `${plural(picture.arrows.length, "value")} travel; point at one to follow it`));
+  return el("p", { class: "legend" }, el("span", null, "● changes something"), el("span", null, "○ reads"), el("span", null, `${plural(picture.visits.length, "visit")} to ${plural(picture.lanes.length, "service")}`), picture.arrows.length > 0 && el("span", null, `${plural(picture.arrows.length, "value")} travel; point at one to follow it and read its name`));
 }
 
 function edgeList(walk, picture) {
@@ -112,5 +113,5 @@ function world(task) {
     el("div", { class: "panel" }, el("h3", null, "Planted before the start"), planted.length ? el("ul", { class: "world" }, planted) : nothing.cloneNode(true)),
     el("div", { class: "panel" }, el("h3", null, "The world's own moves"), reacting.length ? el("ul", { class: "world" }, reacting) : nothing.cloneNode(true)),
     el("div", { class: "panel" }, el("h3", null, "Distractors"), task.distractors.length ? el("p", { class: "chips" }, task.distractors.map(([name, tools]) => chip(`${name} · ${plural(tools, "tool")}`))) : nothing.cloneNode(true),
-      el("h3", null, "Made with"), pairs([["author", task.author], ["starts", task.start_time], ["universe", `${task.seed} (${task.scale})`], ["shape", el("code", null, task.shape)]], "args")));
+      el("h3", null, "Made with"), pairs([["author", task.author], ["starts", task.start_time], ["universe", `${task.seed} (${task.scale})`], ["shape", el("code", null, task.shape), task.shape_words.map(([part, meaning]) => el("div", { class: "sub" }, `${part}: ${meaning}`))]], "args")));
 }

@@ -1,5 +1,7 @@
 // A walk as a picture: one lane per service, a dot per call, a pill per visit, an arrow per value that travels.
 const LANES = 8;
+const MOST_CROSSINGS = 2;
+const SPOTS = 24;
 const laneClass = (picture, service) => {
   const place = picture.lanes.indexOf(service);
   return place < 0 ? "" : `lane-${place % LANES}`;
@@ -12,7 +14,7 @@ function drawWalk(picture) {
   const told = picture.arrows.some((arrow) => arrow.target === "answer");
   if (told) lanes.push("answer");
   const left = Math.min(190, Math.max(90, ...lanes.map((name) => 7.4 * name.length + 26)));
-  const dx = Math.min(74, Math.max(picture.arrows.length ? 50 : 30, 900 / (dots.length + 1)));
+  const dx = Math.min(74, Math.max(picture.arrows.length ? 50 : 30, 780 / (dots.length + 1)));
   const dy = picture.arrows.length ? 62 : 40;
   const top = picture.arrows.length ? 58 : 26;
   const width = left + dx * (dots.length + (told ? 1 : 0)) + 24;
@@ -31,9 +33,18 @@ function drawWalk(picture) {
   });
   root.append(...route(picture, at), ...dotMarks(picture, at));
   const boxes = [...at.values()].map((point) => [point.x - 8, point.y - 9, point.x + 8, point.y + 9]);
-  for (const point of at.values()) boxes.push([point.x - 9, point.y + 16, point.x + 9, point.y + 26]);
+  for (const point of at.values()) boxes.push([point.x - 12, point.y + 14, point.x + 12, point.y + 29]);
   const arrows = picture.arrows.filter((arrow) => at.has(arrow.source) && at.has(arrow.target));
-  const drawn = arrows.map((arrow) => drawArrow(arrow, at, picture, boxes, width, dy));
+  const curves = arrows.map((arrow) => curveOf(arrow, at, dy));
+  const traces = curves.map((curve) => Array.from({ length: SPOTS + 1 }, (_, place) => point(curve, place / SPOTS)));
+  const named = new Set();
+  const drawn = arrows.map((arrow, place) => {
+    const value = `${arrow.source} ${arrow.label}`; // one that goes to several steps is named once
+    const others = traces.filter((_, other) => other !== place);
+    const label = named.has(value) ? null : labelPlace(curves[place], short(arrow.label), boxes, others, width);
+    if (label && !label.crowded) named.add(value);
+    return drawArrow(arrow, curves[place], label, at, picture);
+  });
   root.append(...drawn);
   const focus = (wanted) => {
     root.classList.toggle("focus", wanted !== null);
@@ -85,7 +96,7 @@ function dotMarks(picture, at) {
   return nodes;
 }
 
-function drawArrow(arrow, at, picture, boxes, width, dy) {
+function curveOf(arrow, at, dy) {
   const a = at.get(arrow.source);
   const b = at.get(arrow.target);
   const reach = b.x - a.x;
@@ -94,19 +105,26 @@ function drawArrow(arrow, at, picture, boxes, width, dy) {
   const controls = a.y === b.y
     ? [{ x: a.x + reach * 0.2, y: a.y - lift * 1.3 }, { x: b.x - reach * 0.2, y: b.y - lift * 1.3 }]
     : [{ x: a.x + bend, y: a.y }, { x: b.x - bend * 0.55, y: b.y + Math.sign(a.y - b.y) * dy * 0.55 }];
-  const curve = [a, ...controls, b];
+  return [a, ...controls, b];
+}
+
+function drawArrow(arrow, curve, label, at, picture) {
+  const [a, ...rest] = curve;
+  const controls = rest.slice(0, 2);
+  const b = curve[3];
+  const reach = b.x - a.x;
   const tip = point(curve, 0.5 + 0.5 * (1 - 9 / Math.max(30, Math.hypot(reach, b.y - a.y))));
   const angle = Math.atan2(b.y - tip.y, b.x - tip.x);
   const end = { x: b.x - 8 * Math.cos(angle), y: b.y - 8 * Math.sin(angle) };
   const d = `M${r(a.x)} ${r(a.y)} C${r(controls[0].x)} ${r(controls[0].y)} ${r(controls[1].x)} ${r(controls[1].y)} ${r(end.x)} ${r(end.y)}`;
   const wing = (turn) => `${r(end.x - 7 * Math.cos(angle + turn))} ${r(end.y - 7 * Math.sin(angle + turn))}`;
-  const label = short(arrow.label);
-  const place = labelPlace(curve, label, boxes, width);
-  const group = svg("g", { class: `arrow ${laneClass(picture, a.service)}${place.crowded ? " crowded" : ""}` });
+  const middle = point(curve, 0.5);
+  const place = label || { x: middle.x, y: middle.y - 1, crowded: true };
+  const group = svg("g", { class: `arrow ${laneClass(picture, at.get(arrow.source).service)}${place.crowded ? " crowded" : ""}` });
   group.append(svg("title", null, `${arrow.label}: ${arrow.source} → ${arrow.target}; without it ${arrow.criterion} fails`));
   group.append(svg("path", { d }), svg("path", { class: "reach", d }));
   group.append(svg("path", { class: "head", d: `M${r(end.x)} ${r(end.y)} L${wing(0.42)} L${wing(-0.42)} Z` }));
-  group.append(svg("text", { x: r(place.x), y: r(place.y) }, label));
+  group.append(svg("text", { x: r(place.x), y: r(place.y) }, short(arrow.label)));
   return group;
 }
 
@@ -123,17 +141,32 @@ function point([a, b, c, d], t) {
   return { x: mix("x"), y: mix("y") };
 }
 
-// The first of some places along the curve where the label covers nothing; otherwise it shows only when pointed at.
-function labelPlace(curve, label, boxes, width) {
-  const half = label.length * 2.95 + 3;
-  for (const t of [0.5, 0.38, 0.62, 0.28, 0.72]) {
+// Widths as the browser draws them, in the font of the page.
+const ruler = document.createElement("canvas").getContext("2d");
+function textWidth(text) {
+  ruler.font = `10.5px ${getComputedStyle(document.documentElement).getPropertyValue("--sans") || "sans-serif"}`;
+  return ruler.measureText(text).width;
+}
+
+const apart = (one, other) => one[2] <= other[0] || one[0] >= other[2] || one[3] <= other[1] || one[1] >= other[3];
+
+// Of places along and beside the curve where the label covers no other text and no dot, that which the fewest other
+// arrows cross. Where there is none, or many cross it, the label shows only when pointed at.
+function labelPlace(curve, label, boxes, others, width) {
+  const half = textWidth(label) / 2 + 3;
+  let best = null;
+  for (const t of [0.5, 0.4, 0.6, 0.3, 0.7, 0.22, 0.78]) {
     const { x, y } = point(curve, t);
-    const box = [x - half, y - 11, x + half, y + 3];
-    const free = boxes.every((other) => box[2] < other[0] || box[0] > other[2] || box[3] < other[1] || box[1] > other[3]);
-    if (free && box[0] > 0 && box[2] < width) {
-      boxes.push(box);
-      return { x, y: y - 1, crowded: false };
+    for (const lift of [-1, -9, 11]) {
+      const box = [x - half, y + lift - 10, x + half, y + lift + 4];
+      if (box[0] < 0 || box[2] > width || box[1] < 0 || !boxes.every((other) => apart(box, other))) continue;
+      const crossings = others.filter((other) => other.some((spot) => spot.x > box[0] && spot.x < box[2] && spot.y > box[1] && spot.y < box[3])).length;
+      if (!best || crossings < best.crossings) best = { x, y: y + lift, box, crossings };
     }
+  }
+  if (best && best.crossings <= MOST_CROSSINGS) {
+    boxes.push(best.box);
+    return { x: best.x, y: best.y, crowded: false };
   }
   const middle = point(curve, 0.5);
   return { x: Math.min(Math.max(middle.x, half), width - half), y: middle.y - 1, crowded: true };
