@@ -7,26 +7,31 @@ rollouts of a task alternate, so that what a wave shows is not one teacher's doi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import Annotated, Final, Literal, Self
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from compoworld_core.errors import BudgetExhausted
-from compoworld_core.llm.config import ModelUser
 from compoworld_core.pipeline.stage import Inputs, Shard, shards_for
 from compoworld_core.pipeline.wording import counted
+from compoworld_core.pipeline.work.models import open_pool
 from compoworld_core.pipeline.work.opening import open_catalogue
+from compoworld_core.pipeline.work.world_model import open_world_model
 from compoworld_core.rollouts.distill import Notes, Stopping, distill
 from compoworld_core.rollouts.episode import EpisodeLimits
 from compoworld_core.rollouts.oracle import oracles
-from compoworld_core.rollouts.policy import Policy
+from compoworld_core.rollouts.policy import Policy, PolicyFactory
 from compoworld_core.rollouts.trajectory import Trajectory
 from compoworld_core.services.datasets import SERVICES
+from compoworld_core.services.world_model.settings import WorldModelUser
 from compoworld_core.tasks.datasets import TASKS
 from compoworld_core.tasks.task import Split, Task
-from compoworld_core.worlds.catalogue import Catalogue
+
+if TYPE_CHECKING:
+    from compoworld_core.llm.pool import ModelPool
 
 TASKS_PER_SHARD: Final = {"oracle": 20, "llm": 1000}
 """Teachers wait most of the time, so one process serves many tasks; an oracle keeps it busy."""
@@ -36,7 +41,7 @@ _ORACLES: Final = 2
 """Oracles side by side: they never wait, so more would only hold more worlds in memory."""
 
 
-class DistillConfig(ModelUser):
+class DistillConfig(WorldModelUser):
     """Who works on which tasks, and how often."""
 
     policy: Literal["oracle", "llm"] = Field(
@@ -67,8 +72,8 @@ class DistillConfig(ModelUser):
         return self
 
     def named(self) -> dict[str, str]:
-        """The teachers."""
-        return {f"teachers.{name}": name for name in self.teachers}
+        """The teachers, and who answers for tools that no code executes."""
+        return {**super().named(), **{f"teachers.{name}": name for name in self.teachers}}
 
     @property
     def rollouts(self) -> tuple[tuple[str, int], ...]:
@@ -87,66 +92,53 @@ def plan(config: DistillConfig, inputs: Inputs) -> int:
 
 
 def run(config: DistillConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseModel]:
-    """Trajectories by task, then by rollout."""
-    catalogue = open_catalogue(inputs[SERVICES])
-    splits = config.splits or _SPLITS[config.policy]
-    tasks = (task for task in inputs[TASKS].part(shard) if task.split in splits)
+    """Trajectories by task, then by rollout.
+
+    Raises:
+        BudgetExhausted: The message says what was done until then.
+    """
     notes = Notes()
     shard.notes.update(episode_seconds=notes.seconds, skipped=notes.skipped)
-    if config.policy == "oracle":
-        episodes = distill(
-            tasks,
-            catalogue,
-            oracles(catalogue),
-            samples=config.samples,
-            concurrency=_ORACLES,
-            limits=config.limits,
-            notes=notes,
-        )
-    else:
-        episodes = _taught(config, tasks, catalogue, shard, notes)
+    episodes = _episodes(config, inputs, shard, notes)
 
     async def next_episode() -> Trajectory | None:
         return await anext(episodes, None)
 
     with asyncio.Runner() as runner:
-        while (trajectory := runner.run(next_episode())) is not None:
-            yield trajectory
-
-
-async def _taught(
-    config: DistillConfig, tasks: Iterable[Task], catalogue: Catalogue, shard: Shard, notes: Notes
-) -> AsyncIterator[Trajectory]:
-    """The teachers' episodes.
-
-    Raises:
-        BudgetExhausted: With what was done until then.
-    """
-    from compoworld_core.pipeline.work.models import open_pool
-
-    rollouts = config.rollouts
-    async with open_pool(config, shard) as pool:
-
-        def teacher(task: Task, index: int) -> Policy:
-            name, sample = rollouts[index]
-            return pool.model(name, item=task.id, sample=sample)
-
-        episodes = distill(
-            tasks,
-            catalogue,
-            teacher,
-            samples=len(rollouts),
-            stopping=Stopping(settle_after=config.settle_after, enough=config.enough),
-            concurrency=config.concurrency,
-            limits=config.limits,
-            notes=notes,
-        )
         try:
-            async for trajectory in episodes:
+            while (trajectory := runner.run(next_episode())) is not None:
                 yield trajectory
         except BudgetExhausted as error:
-            raise BudgetExhausted(
-                f"{error}\n  {counted(len(notes.seconds), 'episodes')} had ended, and every answer that was paid for "
-                "is kept: raise distill.budget and run the same command again, and only what is missing is asked for"
-            ) from error
-        shard.notes["spend"] = pool.spend()
+            raise BudgetExhausted(f"{error} ({counted(len(notes.seconds), 'episodes')} had ended)") from error
+
+
+async def _episodes(config: DistillConfig, inputs: Inputs, shard: Shard, notes: Notes) -> AsyncIterator[Trajectory]:
+    async with AsyncExitStack() as stack:
+        pool = await stack.enter_async_context(open_pool(config, shard)) if config.models else None
+        world_model = open_world_model(config, pool, shard) if pool is not None else None
+        catalogue = open_catalogue(inputs[SERVICES], world_model)
+        splits = config.splits or _SPLITS[config.policy]
+        async for trajectory in distill(
+            (task for task in inputs[TASKS].part(shard) if task.split in splits),
+            catalogue,
+            oracles(catalogue) if pool is None or config.policy == "oracle" else _teachers(config, pool),
+            samples=config.samples if config.policy == "oracle" else len(config.rollouts),
+            stopping=Stopping(settle_after=config.settle_after, enough=config.enough) if config.teachers else None,
+            concurrency=_ORACLES if config.policy == "oracle" else config.concurrency,
+            limits=config.limits,
+            notes=notes,
+        ):
+            yield trajectory
+        if pool is not None:
+            shard.notes["spend"] = pool.spend()
+
+
+def _teachers(config: DistillConfig, pool: ModelPool) -> PolicyFactory:
+    """A factory that gives every rollout its teacher; one teacher's samples are told apart by their numbers."""
+    rollouts = config.rollouts
+
+    def teacher(task: Task, index: int) -> Policy:
+        name, sample = rollouts[index]
+        return pool.model(name, item=task.id, sample=sample)
+
+    return teacher

@@ -1,0 +1,170 @@
+"""Teachers over real HTTP: every rollout is accounted for, every answer is paid once, and the cost adds up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compoworld_core.errors import InputError
+from compoworld_core.library.registry import library_package
+from compoworld_core.llm.config import Budget, Endpoint, ModelConfig, Price
+from compoworld_core.pipeline.runner import StageResult, committed, run_stage
+from compoworld_core.pipeline.stage import StagePlan, plan_stage
+from compoworld_core.pipeline.stages import GRAPH
+from compoworld_core.pipeline.work.distill import DistillConfig
+from compoworld_core.pipeline.workers import Workers
+from compoworld_core.rollouts.selection import SelectionRules, select
+from compoworld_core.rollouts.trajectory import TRAJECTORIES, Trajectory
+from compoworld_core.services.datasets import SERVICES
+from compoworld_core.storage import DatasetLocation, Store, merge, open_store, read_dataset, read_sidecars, write_shard
+from compoworld_core.tasks.datasets import TASKS
+from compoworld_core.tasks.task import Split, Task
+from tests.llm_server import LlmServer
+from tests.llm_server.scripts.teacher import Slip, of_tasks
+from tests.pipeline.fakes import Diary
+from tests.rollouts.complaint import SERVICES as NAMES
+from tests.rollouts.complaint import complaint_task, open_catalogue
+
+SPLITS: tuple[Split, ...] = ("sft", "sft", "sft", "eval_combo", "rl")
+INPUTS = {item.name: DatasetLocation(dataset=item.name, key="given") for item in (SERVICES, TASKS)}
+PRICE = Price(prompt=Decimal(2), cached=Decimal("0.5"), completion=Decimal(10))
+
+
+@pytest.fixture(scope="module")
+def tasks() -> list[Task]:
+    return [complaint_task(seed=seed, split=split) for seed, split in enumerate(SPLITS, 1)]
+
+
+@pytest.fixture
+def store(tasks: list[Task], tmp_path: Path) -> Store:
+    """A store with services and tasks."""
+    store = open_store(tmp_path / "store")
+    write_shard(store, INPUTS["services"], SERVICES, 0, map(library_package, NAMES), deterministic=True)
+    write_shard(store, INPUTS["tasks"], TASKS, 0, tasks, deterministic=True)
+    for type in (SERVICES, TASKS):
+        merge(store, INPUTS[type.name], type, 1)
+    return store
+
+
+@pytest.fixture(scope="module")
+def server(tasks: list[Task]) -> Iterator[LlmServer]:
+    """`good` solves every task, `poor` none but the first, `careless` forgets a comma in every call at first."""
+
+    def poor(task: Task, take: int) -> Slip | None:
+        return None if task.id == tasks[0].id else "answers_wrongly"
+
+    catalogue = open_catalogue()
+    scripts = {
+        "good-1": of_tasks(tasks, catalogue, thinks=True),
+        "poor-1": of_tasks(tasks, catalogue, poor),
+        "careless-1": of_tasks(tasks, catalogue, lambda task, take: "malformed"),
+    }
+    with LlmServer(scripts) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def _fresh(server: LlmServer) -> None:
+    server.requests.clear()
+
+
+def config(server: LlmServer, budget: Budget | None = None, **fields: Any) -> DistillConfig:
+    models = {
+        name: ModelConfig(model=f"{name}-1", price=PRICE, endpoints=(Endpoint(base_url=server.base_url),))
+        for name in fields["teachers"]
+    }
+    return DistillConfig.model_validate({"policy": "llm", "models": models, "budget": budget or Budget(), **fields})
+
+
+def planned(store: Store, config: DistillConfig) -> StagePlan:
+    return plan_stage(store, GRAPH["distill"], config, INPUTS)
+
+
+def distilled(store: Store, config: DistillConfig) -> StageResult:
+    with Workers(1) as workers:
+        return run_stage(store, planned(store, config), workers, Diary())
+
+
+def rows(store: Store, result: StageResult) -> list[Trajectory]:
+    return list(read_dataset(store, result.plan.location(TRAJECTORIES), TRAJECTORIES))
+
+
+def test_two_teachers_take_turns_and_only_training_tasks_are_worked_on(
+    store: Store, tasks: list[Task], server: LlmServer
+) -> None:
+    made = rows(store, distilled(store, config(server, teachers={"poor": 1, "good": 2})))
+
+    assert [(row.task_id, row.rollout_idx, row.policy) for row in made] == [
+        (task.id, index, policy) for task in tasks[:3] for index, policy in enumerate(("good", "poor", "good"))
+    ]
+    assert [row.succeeded for row in made] == [True, True, True, *[True, False, True] * 2]
+    assert all(row.error is None for row in made)
+    thoughts = [getattr(message, "reasoning_content", None) for message in made[0].messages]
+    assert any(thoughts), "what a teacher thinks is kept"
+
+
+def test_rollouts_that_are_skipped_are_counted(store: Store, tasks: list[Task], server: LlmServer) -> None:
+    result = distilled(store, config(server, teachers={"good": 4, "poor": 4}, settle_after=3, enough=4))
+
+    made = rows(store, result)
+    (sidecar,) = read_sidecars(store, result.plan.location(TRAJECTORIES))
+    run = Counter(row.task_id for row in made)
+    assert sidecar["skipped"] == {tasks[0].id: ["always", 5], tasks[1].id: ["enough", 1], tasks[2].id: ["enough", 1]}
+    assert {task.id: run[task.id] + sidecar["skipped"][task.id][1] for task in tasks[:3]} == dict.fromkeys(run, 8)
+
+
+def test_calls_that_are_no_json_are_answered_and_never_become_training_data(
+    store: Store, tasks: list[Task], server: LlmServer
+) -> None:
+    made = rows(store, distilled(store, config(server, teachers={"careless": 1})))
+
+    assert all(row.succeeded and not row.is_well_formed for row in made)
+    assert select(made, tasks, SelectionRules()).counts == {"not_well_formed": 3}
+
+
+def test_evaluation_tasks_that_teachers_worked_on_are_not_selected(
+    store: Store, tasks: list[Task], server: LlmServer
+) -> None:
+    made = rows(store, distilled(store, config(server, teachers={"good": 1}, splits=["sft", "eval_combo"])))
+
+    assert [row.task_id for row in made] == [task.id for task in tasks[:4]]
+    assert select(made, tasks, SelectionRules()).counts == {"kept": 3, "eval_combo": 1}
+
+
+def test_spent_budget_stops_cleanly_and_a_larger_one_pays_only_what_is_missing(
+    store: Store, tasks: list[Task], server: LlmServer, tmp_path: Path
+) -> None:
+    teachers = {"good": 2}
+    plan = planned(store, config(server, teachers=teachers))
+
+    with pytest.raises(InputError, match=r"raise budget\.usd and run the same command") as stopped:
+        distilled(store, config(server, Budget(usd=Decimal("0.2")), teachers=teachers))
+
+    assert stopped.value.exit_code == 2
+    assert "episodes had ended" in str(stopped.value)
+    assert committed(store, plan) is None
+    assert not list(store.names(f"trajectories/{plan.key}/shard=0/_COMMIT.json"))
+    paid = len(server.requests)
+    assert len(list(store.names("journal"))) == paid > 0
+
+    result = distilled(store, config(server, Budget(usd=Decimal(50)), teachers=teachers))
+
+    assert result.plan.key == plan.key, "a budget is no content"
+    (sidecar,) = read_sidecars(store, result.plan.location(TRAJECTORIES))
+    asked = sum(entry["requests"] for entry in sidecar["spend"])
+    assert sum(entry["journaled"] for entry in sidecar["spend"]) == paid
+    assert len(server.requests) == asked
+    made = rows(store, result)
+    assert sum(row.usage.cost for row in made) == sum(Decimal(entry["usd"]) for entry in sidecar["spend"])
+
+    other = open_store(tmp_path / "other")
+    for name in store.names(""):
+        if name.startswith(("services", "tasks", "journal")):
+            other.create(name, store.read(name) or b"")
+    assert rows(other, distilled(other, config(server, teachers=teachers))) == made
+    assert len(server.requests) == asked, "the journal alone makes the same trajectories"
