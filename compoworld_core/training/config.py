@@ -1,0 +1,142 @@
+"""What is said about training in a configuration: the same words on a laptop, on one node and on many.
+
+What decides the weights (data, sizes, rates, seeds) is content. How the work is laid out over processes is not: it is
+left out when a config is dumped, so a run that moved to a larger cluster goes on from the checkpoints it has.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from compoworld_core.training.memory import Offload
+from compoworld_core.training.reward import FLOOR, RewardName
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TinyModel(_Data):
+    """A model and a tokenizer that are made on the spot, see `tiny.py`."""
+
+    layers: int = Field(default=4, ge=1)
+    hidden: int = Field(default=256, ge=64)
+    heads: int = Field(default=4, ge=2)
+    vocabulary: int = Field(default=4096, ge=512)
+    seed: int = 0
+
+
+class Layout(_Data):
+    """How training is laid out over processes.
+
+    Attributes:
+        nodes: Machines, or pods.
+        processes_per_node: One per GPU; on a CPU as many as wanted.
+        device: `cpu` computes in single precision, `cuda` in bfloat16.
+        zero_stage: What DeepSpeed divides over the processes; 0 is plain data parallelism without DeepSpeed.
+        offload: What is kept in host memory.
+        gradient_checkpointing: Recompute activations instead of keeping them.
+    """
+
+    nodes: int = Field(default=1, ge=1)
+    processes_per_node: int = Field(default=1, ge=1)
+    device: Literal["cpu", "cuda"] = "cuda"
+    zero_stage: Literal[0, 1, 2, 3] = 0
+    offload: Offload = "none"
+    gradient_checkpointing: bool = True
+
+    @property
+    def processes(self) -> int:
+        """All of them."""
+        return self.nodes * self.processes_per_node
+
+    @model_validator(mode="after")
+    def _offload_needs_deepspeed(self) -> Self:
+        if self.offload != "none" and self.zero_stage != 3:
+            raise ValueError(f"offload={self.offload!r} needs zero_stage 3")
+        return self
+
+
+class _Phase(_Data):
+    """What supervised and reinforcement learning have in common.
+
+    Attributes:
+        context_tokens: Longest conversation.
+        micro_batch: Sequences that a process works on at a time.
+        save_every: Steps between checkpoints.
+    """
+
+    seed: int = 0
+    context_tokens: int = Field(default=32_768, ge=128)
+    micro_batch: int = Field(default=1, ge=1, exclude=True)
+    save_every: int = Field(default=50, ge=1, exclude=True)
+    layout: Layout = Field(default=Layout(), exclude=True)
+
+
+class SftSettings(_Phase):
+    """Supervised fine-tuning on the assistant's tokens (the paper's: 3 epochs, batch 32, rate 1e-4)."""
+
+    epochs: float = Field(default=3, gt=0)
+    global_batch: int = Field(default=32, ge=1, description="Sequences per step, over all processes.")
+    learning_rate: float = Field(default=1e-4, gt=0)
+    warmup: float = Field(default=0.03, ge=0, lt=1, description="Share of the steps in which the rate rises.")
+
+    @property
+    def accumulation(self) -> int:
+        """Micro-batches that make one step of a process."""
+        return self.global_batch // (self.micro_batch * self.layout.processes)
+
+    @model_validator(mode="after")
+    def _batch_divides(self) -> Self:
+        at_once = self.micro_batch * self.layout.processes
+        if self.global_batch % at_once:
+            raise ValueError(
+                f"global_batch={self.global_batch} is no multiple of micro_batch={self.micro_batch} times "
+                f"{self.layout.processes} processes"
+            )
+        return self
+
+
+class GrpoSettings(_Phase):
+    """Reinforcement learning in groups of rollouts (the paper's: 8 per task, clip 0.20/0.28, no KL, no entropy).
+
+    Attributes:
+        tasks: Tasks to learn from; each is one group per epoch.
+        rollouts: N, rollouts of a task that are judged together.
+        tasks_per_step: Groups whose rollouts are made at a time.
+        updates: Optimiser steps on the same rollouts. With one, old and new policy are equal and clipping never acts.
+        completion_tokens: Longest rollout, the answers of tools included.
+        replay: Whether a stored success joins a group that fails a criterion as a whole.
+        generation: `transformers` generates in the training process; `colocate` and `server` need vLLM and GPUs.
+    """
+
+    steps: int = Field(default=100, ge=1)
+    rollouts: int = Field(default=8, ge=2)
+    tasks_per_step: int = Field(default=4, ge=1)
+    updates: int = Field(default=2, ge=1)
+    learning_rate: float = Field(default=1e-6, gt=0)
+    clip_low: float = Field(default=0.20, gt=0)
+    clip_high: float = Field(default=0.28, gt=0)
+    temperature: float = Field(default=1.0, gt=0)
+    completion_tokens: int = Field(default=16_384, ge=64)
+    reward: RewardName = "completion_focused"
+    floor: float = Field(default=FLOOR, gt=0, le=1)
+    replay: bool = False
+    generation: Literal["transformers", "colocate", "server"] = Field(default="transformers", exclude=True)
+    vllm_url: str | None = Field(default=None, exclude=True, description="Of the server that generates.")
+    tensor_parallel: int = Field(default=1, ge=1, exclude=True)
+
+
+class TrainingConfig(_Data):
+    """A model and the two phases of its training.
+
+    Attributes:
+        base: Folder or hub id of the model to start from; a tiny one is made if left out.
+    """
+
+    base: str | None = None
+    tiny: TinyModel = TinyModel()
+    sft: SftSettings = SftSettings()
+    grpo: GrpoSettings = GrpoSettings()

@@ -1,0 +1,91 @@
+"""A tokenizer and a tiny model made on the spot: the whole of training can be tried without a hub and without a GPU.
+
+Both have the form of the large models: a byte-level tokenizer with their control tokens, their chat template as the
+`trl` library ships it, their architecture with a few narrow layers. They know nothing until they are trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import trl
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM, set_seed
+from trl.chat_template_utils import add_response_schema
+
+END_OF_TURN: Final = "<|im_end|>"
+PADDING: Final = "<|endoftext|>"
+_CONTROL: Final = (
+    PADDING,
+    "<|im_start|>",
+    END_OF_TURN,
+    "<think>",
+    "</think>",
+    "<tool_call>",
+    "</tool_call>",
+    "<tool_response>",
+    "</tool_response>",
+)
+_TEMPLATE: Final = Path(trl.__file__).parent / "chat_templates" / "qwen3_6.jinja"
+
+
+def make_tokenizer(texts: Iterable[str], vocabulary: int, context_tokens: int) -> Any:
+    """A byte-level BPE tokenizer learnt from the texts, with the chat template and response schema of Qwen3.6.
+
+    Args:
+        texts: What it will have to write, such as messages and tool answers.
+        vocabulary: Most tokens, control tokens and the 256 bytes among them.
+        context_tokens: Longest conversation.
+    """
+    learnt = Tokenizer(models.BPE())
+    learnt.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    learnt.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=list(_CONTROL),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    learnt.train_from_iterator(texts, trainer)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=learnt,
+        eos_token=END_OF_TURN,
+        pad_token=PADDING,
+        model_max_length=context_tokens,
+        clean_up_tokenization_spaces=False,
+    )
+    tokenizer.chat_template = _TEMPLATE.read_text(encoding="utf-8")
+    return add_response_schema(tokenizer)
+
+
+def make_model(
+    tokenizer: Any, *, context_tokens: int, layers: int = 4, hidden: int = 256, heads: int = 4, seed: int = 0
+) -> Any:
+    """A dense Qwen3 model with random weights that follow from the seed.
+
+    Args:
+        tokenizer: Decides the vocabulary.
+        context_tokens: Longest conversation.
+        layers: Number of layers.
+        hidden: Width; heads are 64 wide whatever it is.
+        heads: Attention heads, half as many for keys and values.
+        seed: Seed of the weights.
+    """
+    set_seed(seed)
+    config = Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=hidden,
+        intermediate_size=3 * hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=max(1, heads // 2),
+        head_dim=64,
+        max_position_embeddings=context_tokens,
+        tie_word_embeddings=True,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=None,
+    )
+    return Qwen3ForCausalLM(config)
