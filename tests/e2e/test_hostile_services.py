@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from compoworld_core.services.host.confinement import Limits
 from compoworld_core.services.hosted import HostPool
 from compoworld_core.specs.model import ServiceSpec, ToolSpec
 from compoworld_core.storage import DatasetLocation, DatasetType, open_store, read_dataset
-from compoworld_core.synthesis.author import Author, Draft
+from compoworld_core.synthesis.author import Draft
 from compoworld_core.synthesis.datasets import OMISSIONS, VERIFICATIONS
 from compoworld_core.synthesis.rules.author import RulesAuthor
 from compoworld_core.tasks.datasets import TASKS
@@ -99,9 +100,8 @@ def run_with_planted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Data
         "tasks: {count: 2, profile: easy, held_out_services: 0, shares: {sft: 1}}\n"
         "gates: {min_tasks: 2, min_trajectories: 2}\n"
     )
-    author: Callable[[], Author] = lambda: PlantingAuthor(planted)  # noqa: E731
     with pytest.MonkeyPatch.context() as patch, HostPool(call_s=1.0, limits=Limits(memory_bytes=192 << 20)) as pool:
-        patch.setattr(synthesize, "AUTHORS", {"rules": author})
+        patch.setattr(synthesize, "AUTHORS", {"rules": lambda config, shard: nullcontext(PlantingAuthor(planted))})
         for module in (opening, synthesize, validate):
             patch.setattr(module, "host_pool", lambda: pool)
         assert run_cli(["run", "--config", str(config), "--store", str(folder / "store"), "--workers", "1"]) == 0

@@ -84,7 +84,7 @@ class PiAuthor:
             _assignment("adversary", spec, self._adversary, partial(check_challenges, spec))
         )
         provenance |= {"adversary": self._adversary, "adversary_prompts": " ".join(challenger.prompts)}
-        made = challenger.result
+        answer = challenger.result
         return Draft(
             author=self.name,
             service=spec.name,
@@ -92,7 +92,7 @@ class PiAuthor:
             implemented=implemented,
             left_out=left_out,
             tests=read_tests(files, "tests.json"),
-            challenges=read_tests(made["files"], "challenges.json") if made["is_usable"] else (),
+            challenges=read_tests(answer["files"], "challenges.json") if answer["made"] == "whole" else (),
             provenance=provenance,
         )
 
@@ -135,7 +135,8 @@ def _files(session: Session) -> dict[str, str]:
         AuthorFailed: It is none.
     """
     result = session.result
-    if not result["is_usable"]:
-        raise AuthorFailed("budget" if session.outcome == "budget" else "author", str(result["detail"]))
+    is_spent = session.outcome == "budget"
+    if result["made"] == "nothing" or (is_spent and result["made"] == "draft"):
+        raise AuthorFailed("budget" if is_spent else "author", str(result["detail"]))
     files: dict[str, str] = result["files"]
     return files

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -30,6 +30,8 @@ SEED: Final = 1_000_003
 LEAST_CHALLENGES: Final = 2
 """Of each tool: one that it has to serve, and one that it has to refuse or that shows what it did."""
 
+Made = Literal["nothing", "draft", "whole"]
+
 _HEARD: Final = tuple(check for check in INVARIANTS if check is not survives_hostile_calls)
 _MOST_SHOWN: Final = 40
 _LEFT_OUT: TypeAdapter[tuple[LeftOut, ...]] = TypeAdapter(tuple[LeftOut, ...])
@@ -41,11 +43,11 @@ class Report:
 
     Attributes:
         problems: What is wrong, a line each.
-        is_usable: Whether the files can be handed on, be they good or not.
+        made: How far the files get: `whole` can be handed on, be they good or not; a `draft` cannot be built.
     """
 
     problems: tuple[str, ...]
-    is_usable: bool
+    made: Made
 
     @property
     def passed(self) -> bool:
@@ -72,18 +74,18 @@ def check_service(spec: ServiceSpec, files: Mapping[str, str], pool: HostPool) -
     try:
         tests, left_out = read_tests(files, "tests.json"), read_left_out(files)
     except Unreadable as error:
-        return Report((str(error),), is_usable=False)
+        return Report((str(error),), "nothing")
     if "service.py" not in files and {tool.name for tool in spec.tools} <= {left.tool for left in left_out}:
-        return Report((), is_usable=True)
+        return Report((), "whole")
     if "service.py" not in files:
-        return Report(("service.py: is not there; write it", *_unaccounted(spec, (), left_out)), is_usable=False)
+        return Report(("service.py: is not there; write it", *_unaccounted(spec, (), left_out)), "nothing")
     try:
         package = build_package(spec, files["service.py"], "pi", dump_tests(tests), pool)
     except BuildError as error:
-        return Report((f"service.py: {error.reason}: {error.message}",), is_usable=False)
+        return Report((f"service.py: {error.reason}: {error.message}",), "draft")
     implemented = [tool.name for tool in package.spec.tools]
     problems = [*_unaccounted(spec, implemented, left_out), *_untested(implemented, tests), *_failing(package, pool)]
-    return Report(tuple(problems), is_usable=True)
+    return Report(tuple(problems), "whole")
 
 
 def check_challenges(spec: ServiceSpec, files: Mapping[str, str]) -> Report:
@@ -91,7 +93,7 @@ def check_challenges(spec: ServiceSpec, files: Mapping[str, str]) -> Report:
     try:
         tests = read_tests(files, "challenges.json")
     except Unreadable as error:
-        return Report((str(error),), is_usable=False)
+        return Report((str(error),), "nothing")
     tools = {tool.name for tool in spec.tools}
     malformed = [problem for test in tests for problem in _malformed(test, tools)]
     scarce = [
@@ -99,7 +101,7 @@ def check_challenges(spec: ServiceSpec, files: Mapping[str, str]) -> Report:
         for tool in sorted(tools)
         if (count := sum(test.tool == tool for test in tests)) < LEAST_CHALLENGES
     ]
-    return Report((*malformed, *scarce), is_usable=not malformed and bool(tests))
+    return Report((*malformed, *scarce), "whole" if tests and not malformed else "nothing")
 
 
 def read_tests(files: Mapping[str, str], name: str) -> tuple[SelfTest, ...]:

@@ -265,7 +265,7 @@ def _session(assignment: Assignment, heard: _Heard, line: Line) -> Session:
         what = "time" if left.get("status") == "timeout" else "budget"
         outcome, detail = "budget", f"its {what} was spent after {turns} answers; {report.problems[0]}"
     else:
-        outcome = "ended" if report.is_usable else "failed"
+        outcome = "ended" if report.made != "nothing" else "failed"
         why = heard.failure or ("" if heard.left else heard.errors or "pi did not come to its end")
         detail = f"{why}; {report.problems[0]}" if why else report.problems[0]
     return Session(
@@ -277,7 +277,7 @@ def _session(assignment: Assignment, heard: _Heard, line: Line) -> Session:
         outcome=outcome,
         result={
             "files": files,
-            "is_usable": report.is_usable,
+            "made": report.made,
             "detail": printable(detail),
             "pi": harness.VERSION,
             "turns": turns,

@@ -81,7 +81,8 @@ def egress(probes: dict[str, Any]) -> list[str]:
             query.settimeout(_PROBE_S)
             query.connect((host, port))
             query.send(_DNS_QUERY)
-            if query.recv(512):
+            answer = query.recv(512)
+            if len(answer) > 8 and int.from_bytes(answer[6:8], "big"):  # it knows the name
                 reached.append(f"{host}:{port} by DNS")
 
     threads = [threading.Thread(target=connect, args=place, daemon=True) for place in probes["tcp"]]
