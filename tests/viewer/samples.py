@@ -15,6 +15,7 @@ from compoworld_core.rollouts.trajectory import Call, Change, EpisodeError, Traj
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.specs.model import Rejection, ServiceSpec
 from compoworld_core.synthesis.admission import Admission
+from compoworld_core.synthesis.datasets import Omission
 from compoworld_core.synthesis.finding import Finding
 from compoworld_core.tasks.rubric import Verdict
 from compoworld_core.tasks.sampler import Attempt
@@ -175,6 +176,7 @@ def hostile_data() -> ReportData:
         specs=[spec],
         rejections=[Rejection(subject="server", origin=HOSTILE, reason=HOSTILE, detail=HOSTILE)],
         packages=[shady],
+        omissions=[Omission(service=HOSTILE, tool=HOSTILE, reason="disallowed", detail=HOSTILE)],
         admissions=[judged],
         tasks=[task],
         attempts=[attempt(HOSTILE, HOSTILE, core=(HOSTILE,))],

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from compoworld_core.viewer.legible import clipped, digestible, embedded, legible
 
-
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """A busy machine is no failure."""
 

@@ -103,6 +103,12 @@ def test_hostile_texts_are_data(hostile_page: str) -> None:
             assert not set("<>&") & set(text)
 
 
+def test_hostile_reasons_of_the_funnel_are_text(hostile_page: str) -> None:
+    _, *told = hostile_page.split('<span class="example" dir="auto">')
+    assert len(told) >= 4, "a rejection, an omission, an admission and an attempt"
+    assert all(part.startswith("&lt;/script&gt;&lt;script&gt;") for part in told)
+
+
 def test_templates_do_not_evaluate_data(hostile_page: str) -> None:
     assert "{{ 7 * 191 }}" in hostile_page
     assert "1337" not in hostile_page
