@@ -35,10 +35,12 @@ def plausible(document: JsonObject) -> JsonObject:
     table = next(iter(document["tables"]), None)
     changes = []
     if tool["effect"] != "read" and table is not None:
-        row = document["tables"][table]["row"]
+        row, key = document["tables"][table]["row"], document["next_ids"][table]
         required = {name: row["properties"][name] for name in row.get("required", ()) if name != "id"}
         values = {name: _filled(schema, row, call, name) for name, schema in required.items()}
-        changes = [{"op": "insert", "table": table, "key": document["next_ids"][table], "values": values}]
+        for name in {field for fields in document["tables"][table]["unique"] for field in fields} & values.keys():
+            values[name] = f"{key}@example.com" if "mail" in name else f"{name} of {key}"
+        changes = [{"op": "insert", "table": table, "key": key, "values": values}]
     returns = tool["returns"]
     told = {"done": True, "at": call["time"]} if returns is None else _filled(returns, returns, call, "answer")
     return {"changes": changes, "observation": told}
