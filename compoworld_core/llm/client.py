@@ -1,6 +1,7 @@
 """One endpoint: a request goes in, a whole completion comes out, or the reason why there is none.
 
-The official client sends the bytes and decodes the stream; it neither retries nor builds an object for each piece.
+The official client sends the bytes and decodes the stream; it neither retries nor builds an object for each piece. Its
+connections are aiohttp's, which cost the same however many are open: a pool of httpx looks at all of them each time.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ import asyncio
 from json import JSONDecodeError
 from typing import Any
 
+import aiohttp
 import httpx2
-from openai import APIError, AsyncOpenAI, AsyncStream
+from openai import APIError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient
 
 from compoworld_core.errors import CompoWorldError
 from compoworld_core.llm.completion import Assembly, CutShort, MalformedCompletion, normal_completion
@@ -35,14 +37,14 @@ class Client:
         self._model = config.model
         self._streams = config.stream
         self._key = endpoint.key()
-        unlimited = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
+        limits = httpx2.Limits(max_connections=endpoint.concurrency)
         timeout = httpx2.Timeout(endpoint.total_s, connect=min(30.0, endpoint.first_byte_s), pool=None)
         self._client = AsyncOpenAI(
             base_url=endpoint.base_url,
             api_key=self._key,
             max_retries=0,
             timeout=timeout,
-            http_client=httpx2.AsyncClient(limits=unlimited, timeout=timeout, follow_redirects=False),
+            http_client=DefaultAioHttpClient(limits=limits, timeout=timeout, follow_redirects=False),
         )
 
     async def close(self) -> None:
@@ -64,7 +66,14 @@ class Client:
             failure = Unanswered(f"{self._endpoint.base_url}: {self._model}: {error}")
         except MalformedCompletion as error:
             failure = Unanswered(f"{self._endpoint.base_url}: {self._model}: {error}", is_malformed=True)
-        except (APIError, TimeoutError, JSONDecodeError, UnicodeDecodeError, httpx2.HTTPError) as error:
+        except (
+            APIError,
+            TimeoutError,
+            JSONDecodeError,
+            UnicodeDecodeError,
+            httpx2.HTTPError,
+            aiohttp.ClientError,
+        ) as error:
             failure = sorted_failure(error, self._endpoint, self._model, self._key)
         raise failure
 

@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from openai import APIConnectionError, APIError, APIStatusError, APITimeoutError
+from aiohttp import ClientError
+from httpx2 import HTTPError
+from openai import APIConnectionError, APIError, APIStatusError
 
 from compoworld_core.errors import CompoWorldError, InputError, TransientError
 from compoworld_core.llm.config import Endpoint
@@ -53,11 +55,10 @@ def sorted_failure(error: Exception, endpoint: Endpoint, model: str, key: str) -
     place = f"{endpoint.base_url}: {model}"
     if isinstance(error, APIStatusError):
         return _of_status(error, endpoint, place, key)
-    if isinstance(error, APITimeoutError | TimeoutError):
+    if isinstance(error, TimeoutError):
         return Unanswered(f"{place}: no answer in time")
-    if isinstance(error, APIConnectionError):
-        cause = type(error.__cause__).__name__ if error.__cause__ else "no connection"
-        return Unanswered(f"{place}: the connection failed ({cause})")
+    if isinstance(error, APIConnectionError | HTTPError | ClientError):
+        return Unanswered(f"{place}: the connection failed ({type(_root(error)).__name__})")
     if isinstance(error, APIError):
         said = _quoted(error, key)
         if _OVERFLOW.search(said):
@@ -83,6 +84,10 @@ def _of_status(error: APIStatusError, endpoint: Endpoint, place: str, key: str) 
     if status == 413 or _OVERFLOW.search(f"{error.code} {said}"):
         return ModelFailure("context", f"{place}: the conversation is too long: {said}")
     return ModelFailure("refused", f"{place}: the endpoint refuses the request ({status}): {said}")
+
+
+def _root(error: BaseException) -> BaseException:
+    return error if error.__cause__ is None else _root(error.__cause__)
 
 
 def wait_of(headers: Mapping[str, str]) -> float | None:
