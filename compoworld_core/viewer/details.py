@@ -23,7 +23,7 @@ _MOST_CALLS = 400
 
 def service_detail(package: ServicePackage, admissions: Sequence[Admission]) -> JsonObject:
     """A service: its tables, and each tool with its outcome and the evidence."""
-    specs = {tool.name: tool for tool in package.spec.tools}
+    specs = {tool.name: tool for tool in (*package.spec.tools, *package.modelled)}
     return {
         "title": package.spec.title,
         "description": package.spec.description,

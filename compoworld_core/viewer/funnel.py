@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from compoworld_core.rollouts.trajectory import Trajectory
+from compoworld_core.rollouts.trajectory import Trajectory, touches_world_model
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.specs.model import Rejection, ServiceSpec
 from compoworld_core.synthesis.admission import Admission
@@ -189,10 +189,12 @@ class Episodes:
     verified: int = 0
     steps: int = 0
     calls: int = 0
+    predicted: int = 0
 
     def add(self, trajectory: Trajectory) -> None:
         """Count one."""
         self.came += 1
+        self.predicted += touches_world_model(trajectory)
         if trajectory.succeeded:
             self.verified += 1
             self.steps += trajectory.n_steps
@@ -221,7 +223,10 @@ class Episodes:
         if not self.came:
             return None
         about = "An episode is a policy at work on a task; it is verified if every criterion of the rubric holds."
-        return Sieve("Episodes run", "trajectories", self.came, self.verified, self.losses.reasons(), about=about)
+        note = ""
+        if self.predicted:
+            note = f"{self.predicted:,} ({self.predicted / self.came:.1%}) have calls that a world model answered."
+        return Sieve("Episodes run", "trajectories", self.came, self.verified, self.losses.reasons(), note, about)
 
 
 def _words(name: str) -> str:

@@ -86,6 +86,11 @@ class Holdings:
         """All judged tools."""
         return self.verified + self.world_model + self.quarantined
 
+    @property
+    def modelled_share(self) -> float:
+        """Part of the tools that agents may have which a world model answers."""
+        return self.world_model / (self.verified + self.world_model) if self.world_model else 0.0
+
 
 def count_holdings(packages: Sequence[ServicePackage], admissions: Sequence[Admission]) -> Holdings:
     """Services by origin and tools by outcome."""

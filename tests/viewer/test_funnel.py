@@ -131,6 +131,7 @@ def test_episodes_are_averaged_over_the_verified() -> None:
     assert episodes.sieve is not None
     assert (episodes.sieve.came, episodes.sieve.kept) == (3, 1)
     assert episodes.sieve.reasons == (Reason("ended with an error: policy", 2, "refused"),)
+    assert episodes.sieve.note == "2 (66.7%) have calls that a world model answered."
 
 
 def test_nothing_read_means_no_stage() -> None:

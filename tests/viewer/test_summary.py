@@ -22,6 +22,7 @@ def test_services_and_tools_are_counted_by_kind() -> None:
     assert (holdings.services, holdings.library, holdings.synthesised) == (4, 4, 0)
     assert (holdings.world_model, holdings.quarantined) == (4, 4)
     assert holdings.tools == len(judged) == holdings.verified + 8
+    assert holdings.modelled_share == 4 / (holdings.verified + 4)
 
 
 def test_domains_share_the_verified_tools() -> None:

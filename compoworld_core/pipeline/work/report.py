@@ -12,6 +12,7 @@ from compoworld_core.pipeline.stage import Inputs, Shard
 from compoworld_core.pipeline.work.opening import open_catalogue
 from compoworld_core.rollouts.trajectory import TRAJECTORIES
 from compoworld_core.services.datasets import SERVICES
+from compoworld_core.services.world_model.prediction import NO_PREDICTIONS
 from compoworld_core.specs.datasets import REJECTIONS, SPECS
 from compoworld_core.storage import DatasetType
 from compoworld_core.synthesis.datasets import OMISSIONS, VERIFICATIONS
@@ -71,7 +72,7 @@ def run(config: ReportConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseMode
         omissions=inputs[OMISSIONS],
         admissions=inputs[VERIFICATIONS],
         tasks=tasks,
-        quality=verifier_quality(tried, open_catalogue(inputs[SERVICES])) if tried else None,
+        quality=verifier_quality(tried, open_catalogue(inputs[SERVICES], NO_PREDICTIONS)) if tried else None,
         attempts=inputs[ATTEMPTS],
         trajectories=inputs[TRAJECTORIES],
     )

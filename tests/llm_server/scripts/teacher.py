@@ -18,6 +18,7 @@ from compoworld_core.llm.messages import AssistantMessage, ToolCall, ToolMessage
 from compoworld_core.rollouts.oracle import OraclePolicy
 from compoworld_core.services.datasets import SERVICES
 from compoworld_core.services.hosted import HostPool
+from compoworld_core.services.world_model.prediction import NO_PREDICTIONS
 from compoworld_core.storage import DatasetLocation, DatasetType, open_store, read_dataset
 from compoworld_core.storage.digest import JsonObject
 from compoworld_core.tasks.bindings import Facts, steps_read
@@ -131,7 +132,7 @@ def of_store(
     def source() -> tuple[Iterable[Task], Catalogue]:
         packages = list(_rows(store, SERVICES))
         library = {item.name: installed_service(item) for item in packages if item.origin == "library"}
-        return _rows(store, TASKS), Catalogue(packages, library, pool.backend)
+        return _rows(store, TASKS), Catalogue(packages, library, pool.backend, NO_PREDICTIONS)
 
     return Teacher(source, drawn(shares or {}, seed), thinks)
 
