@@ -310,6 +310,33 @@ def export(
 
 
 @app.command()
+def cost(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="Which run: its id, or the latest that reached its gates.")
+    ] = "latest",
+    config: ConfigOption = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Print what a run's models cost: by stage and model, and for each service, task and trajectory that it gave."""
+    from compoworld_core.pipeline.cost import cost_of, document, table
+    from compoworld_core.pipeline.run import find_run
+    from compoworld_core.pipeline.stages import GRAPH
+    from compoworld_core.storage import open_store
+
+    settings = _load(config, store)
+    opened = open_store(settings.store)
+    record = find_run(opened, run)
+    costs = cost_of(opened, GRAPH, record, settings.export)
+    if as_json:
+        _print_json({"run": record.id, **document(costs)})
+    else:
+        for line in (record.id, *table(costs)):
+            _print(line)
+
+
+@app.command()
 def bench(as_json: JsonOption = False, debug: DebugOption = False) -> None:
     """Measure how fast services and worlds are on this machine, beside the bare minimum."""
     from compoworld_core.pipeline.bench import explain, measure

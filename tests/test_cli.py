@@ -17,7 +17,19 @@ from compoworld_core.pipeline import bench, doctor
 from compoworld_core.pipeline.bench import BenchResult, measure
 from compoworld_core.pipeline.wording import counted
 
-VERBS = ("run", "crawl", "synthesize", "validate", "sample-tasks", "distill", "report", "export", "bench", "doctor")
+VERBS = (
+    "run",
+    "crawl",
+    "synthesize",
+    "validate",
+    "sample-tasks",
+    "distill",
+    "report",
+    "export",
+    "cost",
+    "bench",
+    "doctor",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -123,7 +123,7 @@ def find_run(store: Store, name: str = LATEST) -> RunRecord:
         names = islice(store.names("runs"), _SHOWN)
         known = ", ".join(item.removeprefix("runs/").removesuffix(".json") for item in names)
         missing = "has no run that reached its gates" if name == LATEST else f"has no run {name!r}"
-        hint = f"it has {known}; name one with --run" if known else "run `compoworld run` first"
+        hint = f"it has {known}; name one of them" if known else "run `compoworld run` first"
         raise InputError(f"{store.uri} {missing}: {hint}")
     try:
         return RunRecord.model_validate_json(data)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compoworld_core.cli import run_cli
 from compoworld_core.errors import InputError
 from compoworld_core.library.registry import library_package
 from compoworld_core.llm.config import Budget, Endpoint, ModelConfig, Price
+from compoworld_core.pipeline.run import DatasetRecord, RunRecord, Totals
 from compoworld_core.pipeline.runner import StageResult, committed, run_stage
 from compoworld_core.pipeline.stage import StagePlan, plan_stage
 from compoworld_core.pipeline.stages import GRAPH
@@ -21,11 +25,21 @@ from compoworld_core.pipeline.workers import Workers
 from compoworld_core.rollouts.selection import SelectionRules, select
 from compoworld_core.rollouts.trajectory import TRAJECTORIES, Trajectory
 from compoworld_core.services.datasets import SERVICES
-from compoworld_core.storage import DatasetLocation, Store, merge, open_store, read_dataset, read_sidecars, write_shard
+from compoworld_core.storage import (
+    DatasetLocation,
+    Store,
+    canonical_json,
+    merge,
+    open_store,
+    read_dataset,
+    read_sidecars,
+    write_shard,
+)
+from compoworld_core.storage.digest import JsonObject
 from compoworld_core.tasks.datasets import TASKS
 from compoworld_core.tasks.task import Split, Task
-from tests.llm_server import LlmServer
-from tests.llm_server.scripts.teacher import Slip, of_tasks
+from tests.llm_server import LlmServer, Reply, Script
+from tests.llm_server.scripts.teacher import Slip, Teacher, of_tasks
 from tests.pipeline.fakes import Diary
 from tests.rollouts.complaint import SERVICES as NAMES
 from tests.rollouts.complaint import complaint_task, open_catalogue
@@ -33,6 +47,14 @@ from tests.rollouts.complaint import complaint_task, open_catalogue
 SPLITS: tuple[Split, ...] = ("sft", "sft", "sft", "eval_combo", "rl")
 INPUTS = {item.name: DatasetLocation(dataset=item.name, key="given") for item in (SERVICES, TASKS)}
 PRICE = Price(prompt=Decimal(2), cached=Decimal("0.5"), completion=Decimal(10))
+USAGE = {
+    "prompt_tokens": 1000,
+    "completion_tokens": 100,
+    "total_tokens": 1100,
+    "prompt_tokens_details": {"cached_tokens": 400},
+}
+EACH = Decimal("0.0024")
+"""Dollars for one answer: (600 × 2 + 400 × 0.5 + 100 × 10) / 1,000,000."""
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +68,8 @@ def store(tasks: list[Task], tmp_path: Path) -> Store:
     store = open_store(tmp_path / "store")
     write_shard(store, INPUTS["services"], SERVICES, 0, map(library_package, NAMES), deterministic=True)
     write_shard(store, INPUTS["tasks"], TASKS, 0, tasks, deterministic=True)
-    for type in (SERVICES, TASKS):
-        merge(store, INPUTS[type.name], type, 1)
+    merge(store, INPUTS["services"], SERVICES, 1)
+    merge(store, INPUTS["tasks"], TASKS, 1)
     return store
 
 
@@ -59,13 +81,22 @@ def server(tasks: list[Task]) -> Iterator[LlmServer]:
         return None if task.id == tasks[0].id else "answers_wrongly"
 
     catalogue = open_catalogue()
-    scripts = {
+    teachers = {
         "good-1": of_tasks(tasks, catalogue, thinks=True),
         "poor-1": of_tasks(tasks, catalogue, poor),
         "careless-1": of_tasks(tasks, catalogue, lambda task, take: "malformed"),
     }
-    with LlmServer(scripts) as server:
+    with LlmServer({name: metered(teacher) for name, teacher in teachers.items()}) as server:
         yield server
+
+
+def metered(teacher: Teacher) -> Script:
+    """The same teacher, with every answer at the same price."""
+
+    async def answer(request: JsonObject) -> Reply:
+        return replace(await teacher(request), usage=USAGE)
+
+    return answer
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +119,18 @@ def planned(store: Store, config: DistillConfig) -> StagePlan:
 def distilled(store: Store, config: DistillConfig) -> StageResult:
     with Workers(1) as workers:
         return run_stage(store, planned(store, config), workers, Diary())
+
+
+def recorded(store: Store, result: StageResult) -> RunRecord:
+    """A run that has nothing but what was given and the trajectories."""
+    locations = {**INPUTS, **result.plan.outputs}
+    datasets = {name: DatasetRecord(key=at.key, rows=5, digest=at.key) for name, at in locations.items()}
+    totals = Totals(
+        specs=0, rejections=0, services=4, synthesised=0, tools={}, attempts=0, tasks=5, trajectories=0, successes=0
+    )
+    record = RunRecord(version="0", datasets=datasets, totals=totals, failed_gates=())
+    store.create(f"runs/{record.id}.json", canonical_json(record).encode())
+    return record
 
 
 def rows(store: Store, result: StageResult) -> list[Trajectory]:
@@ -168,3 +211,56 @@ def test_spent_budget_stops_cleanly_and_a_larger_one_pays_only_what_is_missing(
             other.create(name, store.read(name) or b"")
     assert rows(other, distilled(other, config(server, teachers=teachers))) == made
     assert len(server.requests) == asked, "the journal alone makes the same trajectories"
+
+
+def test_cost_is_what_the_server_counted_by_model_task_and_selected_trajectory(
+    store: Store, tasks: list[Task], server: LlmServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = distilled(store, config(server, teachers={"good": 2, "poor": 1}))
+    record = recorded(store, result)
+    asked = Counter(request.model for request in server.requests)
+
+    assert run_cli(["cost", record.id, "--store", store.uri, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert run_cli(["cost", record.id, "--store", store.uri]) == 0
+    lines = capsys.readouterr().out.splitlines()
+
+    total = EACH * len(server.requests)
+    stage = told["stages"]["distill"]
+    assert Decimal(told["usd"]) == Decimal(stage["usd"]) == total
+    assert {model: about["requests"] for model, about in stage["models"].items()} == {
+        "good": asked["good-1"],
+        "poor": asked["poor-1"],
+    }
+    assert stage["models"]["good"]["cached_tokens"] == 400 * asked["good-1"]
+    assert set(stage["items"]) == {task.id for task in tasks[:3]}
+    assert sum(Decimal(about["usd"]) for about in stage["items"].values()) == total
+    selection = select(rows(store, result), tasks, SelectionRules())
+    assert stage["accepted"] == {
+        "unit": "selected trajectories",
+        "count": selection.size,
+        "usd_each": f"{total / selection.size:.6f}",
+    }
+    assert sum(about["accepted"] for about in stage["items"].values()) == selection.size > 0
+    assert selection.usd == total
+    assert [line.split()[:3] for line in lines[2:5]] == [
+        ["distill", "good", str(asked["good-1"])],
+        ["distill", "poor", str(asked["poor-1"])],
+        ["all", "all", str(len(server.requests))],
+    ]
+    assert all("40%" in line for line in lines[2:5])
+    assert lines[-1] == (
+        f"distill: {selection.size} selected trajectories for {total:.4f} US dollars, "
+        f"{total / selection.size:.4f} US dollars each"
+    )
+
+
+def test_run_without_models_says_that_it_cost_nothing(
+    store: Store, server: LlmServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = recorded(store, distilled(store, DistillConfig()))
+
+    assert run_cli(["cost", record.id, "--store", store.uri]) == 0
+    assert "no model was asked" in capsys.readouterr().out
+    assert run_cli(["cost", record.id, "--store", store.uri, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"run": record.id, "usd": "0", "stages": {}}
