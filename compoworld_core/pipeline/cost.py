@@ -22,7 +22,8 @@ from compoworld_core.services.datasets import SERVICES
 from compoworld_core.specs.model import JsonObject
 from compoworld_core.storage import Store, read_dataset, read_sidecars
 from compoworld_core.synthesis.datasets import VERIFICATIONS
-from compoworld_core.tasks.datasets import TASKS
+from compoworld_core.tasks.datasets import ATTEMPTS, TASKS
+from compoworld_core.tasks.sampler import ACCEPTED
 
 
 class _Data(BaseModel):
@@ -138,7 +139,8 @@ def _verified_services(store: Store, record: RunRecord, rules: SelectionRules) -
 
 
 def _tasks(store: Store, record: RunRecord, rules: SelectionRules) -> Iterable[str]:
-    return (task.id for task in read_dataset(store, record.location("tasks"), TASKS))
+    attempts = read_dataset(store, record.location("attempts"), ATTEMPTS)
+    return (f"{item.profile}/{item.number}" for item in attempts if item.outcome == ACCEPTED)
 
 
 def _trajectories(store: Store, record: RunRecord, rules: SelectionRules) -> Iterable[str]:

@@ -8,10 +8,10 @@ from typing import Final
 from compoworld_core.pipeline.wording import counted
 from compoworld_core.rollouts.selection import TRAINING_SPLITS, Reason, Selection
 from compoworld_core.specs.model import JsonObject
+from compoworld_core.tasks.task import Split
+from compoworld_core.viewer.glossary import SPLITS
 
 _WORDS: Final[Mapping[Reason, str]] = {
-    "eval_combo": "eval_combo: combinations of services that no training task has; held out, never exported",
-    "eval_service": "eval_service: with services that no training task visits; held out, never exported",
     "not_well_formed": "have a call whose arguments are no JSON object",
     "failed": "were not verified; --failures includes them",
     "world_model": "have answers of a world model; export.world_model includes them",
@@ -55,4 +55,5 @@ def document(selection: Selection) -> JsonObject:
 def _why(reason: Reason) -> str:
     if reason in TRAINING_SPLITS:
         return f"{reason}: the other training split; --split {reason} writes them"
-    return _WORDS[reason]
+    split: Split | None = next((name for name in SPLITS if name == reason), None)
+    return _WORDS[reason] if split is None else f"{split}: {SPLITS[split]}; never exported"
