@@ -48,7 +48,7 @@ class Writer:
     Attributes:
         name: What records call it.
         parameters: What decides its answers, beside the messages.
-        model: The model for an item, which names what its answers are for.
+        model: The model for an item, which names what its answers are for: `standard/3`, the profile and the attempt.
     """
 
     name: str
@@ -145,7 +145,7 @@ class _Desk:
         if taken is not None:
             return _Made(taken)
         bench = Workbench(room, self._limits.submissions)
-        model = self._writer.model(f"task/{self._seed}/{draw.profile}/{draw.number}")
+        model = self._writer.model(f"{draw.profile}/{draw.number}")
         held = await hold_session(model, bench, opening(draw, room.open(), self._limits), self._limits)
         session = self._session(draw, held, bench)
         kept = await asyncio.to_thread(keep, self._store, key, session)
