@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from typing import Final
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar, TypeVarTuple
 
 from compoworld_core.errors import StorageError
 from compoworld_core.llm.completion import is_completion
@@ -21,6 +23,11 @@ from compoworld_core.storage.store import Store
 
 ROOT: Final = "journal"
 
+_THREADS: Final = 8
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
 
 class Journal:
     """Answers in a store."""
@@ -28,6 +35,8 @@ class Journal:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._reads_at_once = isinstance(store, FileStore)
+        # Of its own: whoever else uses threads must not wait for disks, nor answers for them.
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="journal")
 
     async def find(self, model: str, key: str, sample: int) -> JsonObject | None:
         """The stored answer.
@@ -41,7 +50,7 @@ class Journal:
         """
         name = _name(model, key, sample)
         # To look for a local file takes less time than to hand the task to a thread.
-        data = self._store.read(name) if self._reads_at_once else await asyncio.to_thread(self._store.read, name)
+        data = self._store.read(name) if self._reads_at_once else await self._aside(self._store.read, name)
         return None if data is None else self._read(name, data)
 
     async def keep(self, model: str, key: str, sample: int, completion: JsonObject) -> JsonObject:
@@ -50,7 +59,10 @@ class Journal:
         Raises:
             StorageError: The store is full, or what is stored is damaged.
         """
-        return await asyncio.to_thread(self._keep, _name(model, key, sample), completion)
+        return await self._aside(self._keep, _name(model, key, sample), completion)
+
+    async def _aside(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
 
     def _keep(self, name: str, completion: JsonObject) -> JsonObject:
         if self._store.create(name, json_text(completion).encode()):
