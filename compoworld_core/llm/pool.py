@@ -133,7 +133,9 @@ class ModelPool:
         estimate = model.estimate(request)
         async with self._purse.held(estimate):
             conversation = f"{item}\n{sample}"
-            completion, thrown_away = await model.servers.ask(request, conversation, estimate, flight)
+            completion, thrown_away = await model.servers.ask(
+                request, conversation, estimate, flight, self._purse.check
+            )
             model.learn(completion, request)
             took = Usage.total(model.usage(answer, request) for answer in (completion, *thrown_away))
             self._count(model, item, took, (request.key, sample), journaled=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -117,7 +118,7 @@ class Servers:
             await server.client.close()
 
     async def ask(
-        self, request: Request, conversation: str, estimate: Usage, flight: Flight
+        self, request: Request, conversation: str, estimate: Usage, flight: Flight, may_retry: Callable[[], None]
     ) -> tuple[JsonObject, list[JsonObject]]:
         """A completion, and the empty ones that were thrown away for it.
 
@@ -125,6 +126,7 @@ class Servers:
             conversation: What it belongs to; requests of one conversation prefer one server.
             estimate: What it is thought to take.
             flight: Told when the request is sent; without waiters it is not sent again.
+            may_retry: Raises where it must not be sent again.
 
         Raises:
             ModelFailure: There is no usable answer.
@@ -142,6 +144,7 @@ class Servers:
                 if not flight.waiters:
                     raise
                 effort.failed(server, error)
+                may_retry()
                 continue
             if completion is None:
                 continue
