@@ -8,6 +8,7 @@ that was cut short by something that concerns more than itself leaves only the j
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import shutil
 import signal
@@ -313,9 +314,11 @@ def _folder(isolation: Isolation, key: str) -> Iterator[Path]:
             yield Path(name)
         return
     folder = Path(tempfile.gettempdir(), f"pi-{key[:16]}")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700)
-    try:
-        yield folder
-    finally:
+    with open(f"{folder}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another process may hold the same session
         shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o700)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
