@@ -23,11 +23,11 @@ from compoworld_core.pipeline.run import Gates
 from compoworld_core.pipeline.work.crawl import CrawlConfig
 from compoworld_core.pipeline.work.distill import DistillConfig
 from compoworld_core.pipeline.work.report import ReportConfig
+from compoworld_core.pipeline.work.sample_tasks import SampleTasksConfig
 from compoworld_core.pipeline.work.synthesize import SynthesizeConfig
 from compoworld_core.pipeline.work.validate import ValidateConfig
 from compoworld_core.rollouts.selection import SelectionRules
 from compoworld_core.services.world_model.settings import WorldModelConfig, WorldModelUser
-from compoworld_core.tasks.sampler import TaskSettings
 
 PREFIX: Final = "COMPOWORLD_"
 
@@ -54,7 +54,7 @@ class RunConfig(BaseModel):
     crawl: CrawlConfig = CrawlConfig()
     synthesize: SynthesizeConfig = SynthesizeConfig()
     validate_: ValidateConfig = Field(default=ValidateConfig(), alias="validate")
-    tasks: TaskSettings = TaskSettings()
+    tasks: SampleTasksConfig = SampleTasksConfig()
     distill: DistillConfig = DistillConfig()
     export: SelectionRules = SelectionRules()
     report: ReportConfig = ReportConfig()

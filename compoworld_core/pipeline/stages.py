@@ -18,7 +18,6 @@ from compoworld_core.services.datasets import SERVICES
 from compoworld_core.specs.datasets import REJECTIONS, SPECS
 from compoworld_core.synthesis.datasets import OMISSIONS, VERIFICATIONS
 from compoworld_core.tasks.datasets import ATTEMPTS, TASKS
-from compoworld_core.tasks.sampler import TaskSettings
 
 STAGES: Final[tuple[Stage[Any], ...]] = (
     Stage(
@@ -51,7 +50,7 @@ STAGES: Final[tuple[Stage[Any], ...]] = (
     ),
     Stage(
         name="sample-tasks",
-        config=TaskSettings,
+        config=sample_tasks.SampleTasksConfig,
         inputs=(SERVICES, VERIFICATIONS),
         outputs=(TASKS, ATTEMPTS),
         plan=sample_tasks.plan,

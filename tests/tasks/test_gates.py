@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from compoworld_core.services.conditions import All, Answer, Before, Event, Rows, Unchanged
+from compoworld_core.services.conditions import All, Answer, Before, Event, Rows, Test, Unchanged
 from compoworld_core.tasks.gates import Candidate, alternative_orders, dependencies, run_gates
 from compoworld_core.tasks.task import AnswerFact, Task
 from compoworld_core.worlds.world import World
@@ -83,6 +83,32 @@ def leaked_ids_of_two_services(base: Candidate, world: World) -> Candidate:
     return replace(base, instruction=f"{base.instruction} It is {message['id']}, {account(world)['id']}.")
 
 
+def hidden_id(base: Candidate, world: World) -> Candidate:
+    key = str(account(world)["id"])
+    return replace(base, instruction=f"{base.instruction} It is {key[:2]}\u200b{key[2:].upper()}-.")
+
+
+def named_id(base: Candidate, world: World) -> Candidate:
+    last = base.solution.steps[2]
+    named = changed(last, arguments={**last.arguments, "account_id": account(world)["id"]})
+    return with_solution(base, steps=(*base.solution.steps[:2], named))
+
+
+def named_id_of_the_answer(base: Candidate, world: World) -> Candidate:
+    fact = AnswerFact(label="Account", value=account(world)["id"])
+    return with_solution(base, answer=(*base.solution.answer, fact))
+
+
+def secret_word(base: Candidate, world: World) -> Candidate:
+    """The note is to say what only the solution knows."""
+    last = base.solution.steps[2]
+    told = changed(last, arguments={**last.arguments, "subject": "Review sent: Quarterly secret"})
+    note = base.rubric.criteria[1].condition
+    assert isinstance(note, Rows)
+    wanted = changed(note, where=(*note.where, Test(field="subject", op="contains", value="Quarterly secret")))
+    return with_criteria(with_solution(base, steps=(*base.solution.steps[:2], told)), note=wanted)
+
+
 def leaked_new_id(base: Candidate, world: World) -> Candidate:
     rows = len(list(world.rows("crm", "activities")))
     return replace(base, instruction=f"{base.instruction} It will be act_{1001 + rows}.")
@@ -134,11 +160,15 @@ def substituted(base: Candidate, world: World) -> Candidate:
         (leaked_id, "leak", "acc_"),
         (leaked_ids_of_two_services, "leak", "acc_"),
         (leaked_new_id, "leak", "act_"),
+        (hidden_id, "leak", "acc_"),
         (leaked_tool, "leak", "search_accounts"),
+        (named_id, "named_id", "s3.account_id"),
+        (named_id_of_the_answer, "named_id", "Account"),
+        (secret_word, "unknowable", "note wants 'Quarterly secret'"),
         (no_op, "no_op", "nothing"),
         (dump, "dump", "everything"),
         (order, "order", "note"),
-        (skipped_write, "mutant_skip_write", "s3"),
+        (skipped_write, "unwitnessed", "s3"),
         (skipped_fact, "mutant_skip_fact", "answer"),
         (substituted, "mutant_substitute", "s2 body"),
     ],

@@ -35,6 +35,8 @@ MODEL_FAILURE: Final = "model_failure"
 
 _MOST_CALLS: Final = 16
 """Tool calls of one message that are answered."""
+_MOST_UNREADABLE: Final = 4
+"""Messages in a row that a model may send without one call that can be read."""
 _NUDGE: Final = "Go on with a tool call: the task counts only once submit has accepted it."
 
 
@@ -121,6 +123,7 @@ class Held:
     detail: str = ""
     is_transient: bool = False
     characters: int = field(default=0, repr=False)
+    unreadable: int = field(default=0, repr=False)
 
     @property
     def turns(self) -> int:
@@ -185,8 +188,11 @@ async def _turn(model: ChatModel, bench: Workbench, held: Held) -> None:
     for place, call in enumerate(message.tool_calls):
         content = bench.answer(call) if place < _MOST_CALLS else bench.refuse(f"more than {_MOST_CALLS} calls at once")
         held.add(ToolMessage(tool_call_id=call.id, name=call.name, content=content))
+    held.unreadable = held.unreadable + 1 if all(call.parsed is None for call in message.tool_calls) else 0
     if bench.accepted is not None:
         held.end(ACCEPTED, "")
+    elif held.unreadable == _MOST_UNREADABLE:
+        held.end(GAVE_UP, _last(bench, f"{_MOST_UNREADABLE} messages in a row without a call that can be read"))
     elif bench.submissions_left == 0:
         held.end(bench.refused[-1].gate, bench.refused[-1].detail)
 

@@ -19,7 +19,7 @@ RESERVED_REASONS: Final = ("skip_fact", "skip_write", "substitute")
 
 _StepId = Annotated[str, StringConstraints(pattern=r"^s[1-9][0-9]?$")]
 _Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
-_ValueName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_.]{0,63}$")]
+_ValueName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,80}$")]
 
 
 class _Data(BaseModel):

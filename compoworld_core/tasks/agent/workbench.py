@@ -16,6 +16,7 @@ from compoworld_core.llm.messages import ToolCall, json_text
 from compoworld_core.services.envelope import failure, success
 from compoworld_core.services.record import Row
 from compoworld_core.specs.model import JsonObject
+from compoworld_core.storage import canonical_json
 from compoworld_core.tasks.agent.advice import advice
 from compoworld_core.tasks.agent.checks import draft_problems, scenery_problems
 from compoworld_core.tasks.agent.forms import Problem
@@ -173,8 +174,9 @@ class Workbench:
 
 
 def _parsed(model: type[M], arguments: JsonObject) -> M:
+    """The arguments as a model, keys in the order in which they are stored, so that both lead to the same task."""
     try:
-        return model.model_validate_json(json_text(arguments), strict=True)
+        return model.model_validate_json(canonical_json(arguments), strict=True)
     except ValidationError as error:
         found = [Problem(".".join(map(str, item["loc"])) or "arguments", item["msg"]) for item in error.errors()]
     raise _invalid(found)
