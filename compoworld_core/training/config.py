@@ -10,6 +10,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from compoworld_core.errors import InputError
 from compoworld_core.training.memory import Offload
 from compoworld_core.training.reward import FLOOR, RewardName
 
@@ -29,7 +30,7 @@ class TinyModel(_Data):
 
 
 class Layout(_Data):
-    """How training is laid out over processes.
+    """How training is laid out over processes; nothing of it decides the weights, rounding aside.
 
     Attributes:
         nodes: Machines, or pods.
@@ -38,6 +39,11 @@ class Layout(_Data):
         zero_stage: What DeepSpeed divides over the processes; 0 is plain data parallelism without DeepSpeed.
         offload: What is kept in host memory.
         gradient_checkpointing: Recompute activations instead of keeping them.
+        micro_batch: Sequences that a process works on at a time.
+        save_every: Steps between checkpoints.
+        generation: Who writes rollouts: `transformers` in the training process; `colocate` and `server` need vLLM.
+        vllm_url: Of the server that generates.
+        tensor_parallel: GPUs that share one copy of the model when vLLM generates.
     """
 
     nodes: int = Field(default=1, ge=1)
@@ -46,72 +52,75 @@ class Layout(_Data):
     zero_stage: Literal[0, 1, 2, 3] = 0
     offload: Offload = "none"
     gradient_checkpointing: bool = True
+    micro_batch: int = Field(default=1, ge=1)
+    save_every: int = Field(default=50, ge=1)
+    generation: Literal["transformers", "colocate", "server"] = "transformers"
+    vllm_url: str | None = None
+    tensor_parallel: int = Field(default=1, ge=1)
 
     @property
     def processes(self) -> int:
         """All of them."""
         return self.nodes * self.processes_per_node
 
+    def accumulation(self, sequences: int) -> int:
+        """Micro-batches of a process that make a step of so many sequences.
+
+        Raises:
+            InputError: They cannot be divided evenly.
+        """
+        at_once = self.micro_batch * self.processes
+        if sequences % at_once:
+            raise InputError(
+                f"{sequences} sequences per step cannot be divided evenly: micro_batch {self.micro_batch} times "
+                f"{self.processes} processes makes {at_once}"
+            )
+        return sequences // at_once
+
     @model_validator(mode="after")
-    def _offload_needs_deepspeed(self) -> Self:
+    def _contradicts_nothing(self) -> Self:
         if self.offload != "none" and self.zero_stage != 3:
-            raise ValueError(f"offload={self.offload!r} needs zero_stage 3")
+            raise ValueError(f"offload {self.offload!r} needs zero_stage 3")
+        if (self.generation == "server") != (self.vllm_url is not None):
+            raise ValueError("generation 'server' and vllm_url need each other")
+        if self.generation != "transformers" and self.device == "cpu":
+            raise ValueError(f"generation {self.generation!r} needs GPUs; use transformers")
         return self
 
 
-class _Phase(_Data):
-    """What supervised and reinforcement learning have in common.
+class SftSettings(_Data):
+    """Supervised fine-tuning on the assistant's tokens (the paper's: 3 epochs, batch 32, rate 1e-4).
 
     Attributes:
         context_tokens: Longest conversation.
-        micro_batch: Sequences that a process works on at a time.
-        save_every: Steps between checkpoints.
+        global_batch: Sequences per step, over all processes.
+        warmup: Share of the steps in which the rate rises.
     """
 
     seed: int = 0
     context_tokens: int = Field(default=32_768, ge=128)
-    micro_batch: int = Field(default=1, ge=1, exclude=True)
-    save_every: int = Field(default=50, ge=1, exclude=True)
-    layout: Layout = Field(default=Layout(), exclude=True)
-
-
-class SftSettings(_Phase):
-    """Supervised fine-tuning on the assistant's tokens (the paper's: 3 epochs, batch 32, rate 1e-4)."""
-
     epochs: float = Field(default=3, gt=0)
-    global_batch: int = Field(default=32, ge=1, description="Sequences per step, over all processes.")
+    global_batch: int = Field(default=32, ge=1)
     learning_rate: float = Field(default=1e-4, gt=0)
-    warmup: float = Field(default=0.03, ge=0, lt=1, description="Share of the steps in which the rate rises.")
-
-    @property
-    def accumulation(self) -> int:
-        """Micro-batches that make one step of a process."""
-        return self.global_batch // (self.micro_batch * self.layout.processes)
-
-    @model_validator(mode="after")
-    def _batch_divides(self) -> Self:
-        at_once = self.micro_batch * self.layout.processes
-        if self.global_batch % at_once:
-            raise ValueError(
-                f"global_batch={self.global_batch} is no multiple of micro_batch={self.micro_batch} times "
-                f"{self.layout.processes} processes"
-            )
-        return self
+    warmup: float = Field(default=0.03, ge=0, lt=1)
 
 
-class GrpoSettings(_Phase):
+class GrpoSettings(_Data):
     """Reinforcement learning in groups of rollouts (the paper's: 8 per task, clip 0.20/0.28, no KL, no entropy).
 
     Attributes:
-        tasks: Tasks to learn from; each is one group per epoch.
-        rollouts: N, rollouts of a task that are judged together.
-        tasks_per_step: Groups whose rollouts are made at a time.
-        updates: Optimiser steps on the same rollouts. With one, old and new policy are equal and clipping never acts.
         completion_tokens: Longest rollout, the answers of tools included.
+        steps: Optimiser steps.
+        rollouts: N, rollouts of a task that are judged together.
+        tasks_per_step: Groups whose rollouts make one optimiser step.
+        updates: Optimiser steps on the same rollouts. With one, old and new policy are equal and clipping never acts.
+        floor: λ of the completion-focused reward.
         replay: Whether a stored success joins a group that fails a criterion as a whole.
-        generation: `transformers` generates in the training process; `colocate` and `server` need vLLM and GPUs.
     """
 
+    seed: int = 0
+    context_tokens: int = Field(default=32_768, ge=128)
+    completion_tokens: int = Field(default=16_384, ge=64)
     steps: int = Field(default=100, ge=1)
     rollouts: int = Field(default=8, ge=2)
     tasks_per_step: int = Field(default=4, ge=1)
@@ -120,13 +129,9 @@ class GrpoSettings(_Phase):
     clip_low: float = Field(default=0.20, gt=0)
     clip_high: float = Field(default=0.28, gt=0)
     temperature: float = Field(default=1.0, gt=0)
-    completion_tokens: int = Field(default=16_384, ge=64)
     reward: RewardName = "completion_focused"
     floor: float = Field(default=FLOOR, gt=0, le=1)
     replay: bool = False
-    generation: Literal["transformers", "colocate", "server"] = Field(default="transformers", exclude=True)
-    vllm_url: str | None = Field(default=None, exclude=True, description="Of the server that generates.")
-    tensor_parallel: int = Field(default=1, ge=1, exclude=True)
 
 
 class TrainingConfig(_Data):
@@ -140,3 +145,4 @@ class TrainingConfig(_Data):
     tiny: TinyModel = TinyModel()
     sft: SftSettings = SftSettings()
     grpo: GrpoSettings = GrpoSettings()
+    layout: Layout = Field(default=Layout(), exclude=True)

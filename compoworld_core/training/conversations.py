@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from datasets import Dataset, Features, Json, List
@@ -105,3 +106,15 @@ def texts_of(records: Iterable[JsonObject]) -> Iterable[str]:
             for call in message.get("tool_calls", ()):
                 yield json.dumps(call["function"]["arguments"], ensure_ascii=False)
         yield json.dumps(record["tools"], ensure_ascii=False)
+
+
+def write_rows(rows: Iterable[JsonObject], path: Path) -> None:
+    """Write rows where every process of a job can read them."""
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def read_rows(path: Path) -> list[JsonObject]:
+    """The rows that `write_rows` wrote."""
+    with path.open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]

@@ -1,0 +1,83 @@
+"""Processes of a training job: what each needs before torch is asked for anything, and a clean end for all.
+
+DeepSpeed on a CPU needs its accelerator named, its process group made with gloo and its kernel built by one process
+beforehand: a build that is killed leaves a lock on which later ones would wait for ever.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from compoworld_core.training.config import Layout
+
+
+def prepare(layout: Layout) -> None:
+    """Set up this process; to be called before anything of transformers is imported."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    if layout.zero_stage and layout.device == "cpu":
+        os.environ.setdefault("DS_ACCELERATOR", "cpu")
+        os.environ.setdefault("ACCELERATE_USE_DEEPSPEED", "true")
+        import deepspeed
+
+        deepspeed.init_distributed(dist_backend="gloo")
+
+
+def arguments(layout: Layout, folder: Path) -> dict[str, Any]:
+    """The arguments of a trainer that follow from the layout alone."""
+    on_cpu = layout.device == "cpu"
+    return {
+        "output_dir": str(folder),
+        "use_cpu": on_cpu,
+        "bf16": not on_cpu,
+        "fp16": False,
+        "gradient_checkpointing": layout.gradient_checkpointing,
+        "deepspeed": deepspeed_config(layout) if layout.zero_stage else None,
+        "logging_steps": 1,
+        "save_strategy": "steps",
+        "save_total_limit": 1,
+        "report_to": [],
+        "disable_tqdm": True,
+        "ddp_backend": "gloo" if on_cpu and layout.processes > 1 else None,
+        "dataloader_pin_memory": not on_cpu,
+    }
+
+
+def deepspeed_config(layout: Layout) -> dict[str, Any]:
+    """DeepSpeed's configuration for a layout; sizes are left to the trainer."""
+    zero: dict[str, Any] = {"stage": layout.zero_stage}
+    if layout.zero_stage == 3:
+        zero |= {"overlap_comm": layout.device != "cpu", "stage3_gather_16bit_weights_on_model_save": True}
+    if layout.offload != "none":
+        zero["offload_optimizer"] = {"device": "cpu", "pin_memory": True}
+    if layout.offload == "optimizer+weights":
+        zero["offload_param"] = {"device": "cpu", "pin_memory": True}
+    return {
+        "zero_optimization": zero,
+        "zero_allow_untested_optimizer": True,
+        "train_micro_batch_size_per_gpu": "auto",
+        "gradient_accumulation_steps": "auto",
+        "gradient_clipping": "auto",
+        "bf16": {"enabled": layout.device != "cpu"},
+    }
+
+
+def build_kernels(layout: Layout) -> None:
+    """Build what DeepSpeed compiles on first use; in one process, before the others start."""
+    if layout.zero_stage and layout.device == "cpu":
+        os.environ["DS_ACCELERATOR"] = "cpu"
+        from deepspeed.ops.op_builder.cpu import comm
+
+        comm.ShareMemCommBuilder().load()
+
+
+def finish(trainer: Any) -> None:
+    """End the process group, so that no process is left waiting or aborts while others save."""
+    trainer.accelerator.wait_for_everyone()
+    trainer.accelerator.end_training()
+    import torch.distributed
+
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()

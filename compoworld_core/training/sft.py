@@ -1,0 +1,103 @@
+"""Supervised fine-tuning: the loss of the assistant's tokens, and of nothing else.
+
+This module runs in every process of a training job (`python -m compoworld_core.training.sft JOB.json`); `launch.py`
+starts them. All processes read the same rows and write to one folder; the first one saves the model.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from compoworld_core.training import distributed
+from compoworld_core.training.config import Layout, SftSettings
+
+
+class SftJob(BaseModel):
+    """What a process of the job is told.
+
+    Attributes:
+        model: Folder of the model and tokenizer to start from.
+        rows: JSONL of fitted conversations, see `conversations.fit`.
+        held_out: JSONL of conversations whose loss is measured; none if left out.
+        out: Folder for the trained model, `metrics.jsonl` and local checkpoints.
+        store: URI of the store that keeps checkpoints.
+        run: The training run's name there.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str
+    rows: str
+    held_out: str | None = None
+    out: str
+    store: str
+    run: str
+    settings: SftSettings
+    layout: Layout
+
+
+def train(job: SftJob) -> None:
+    """Train, from the newest checkpoint if there is one, and save the model to `<out>/model`."""
+    distributed.prepare(job.layout)
+
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from trl import SFTConfig, SFTTrainer
+
+    from compoworld_core.training.conversations import dataset_of, read_rows
+    from compoworld_core.training.tracking import Tracking
+
+    settings, layout, out = job.settings, job.layout, Path(job.out)
+    arguments = SFTConfig(
+        **distributed.arguments(layout, out / "checkpoints"),
+        assistant_only_loss=True,
+        packing=False,
+        max_length=None,
+        num_train_epochs=settings.epochs,
+        per_device_train_batch_size=layout.micro_batch,
+        per_device_eval_batch_size=layout.micro_batch,
+        gradient_accumulation_steps=layout.accumulation(settings.global_batch),
+        learning_rate=settings.learning_rate,
+        lr_scheduler_type="cosine",
+        warmup_steps=settings.warmup,
+        save_steps=layout.save_every,
+        eval_strategy="epoch" if job.held_out else "no",
+        eval_on_start=bool(job.held_out),
+        seed=settings.seed,
+        data_seed=settings.seed,
+        **_router(job.model),
+    )
+    tokenizer = AutoTokenizer.from_pretrained(job.model)
+    precision = torch.float32 if layout.device == "cpu" else torch.bfloat16
+    tracking = Tracking(job.store, job.run, out)
+    trainer = SFTTrainer(
+        model=AutoModelForCausalLM.from_pretrained(job.model, dtype=precision),
+        args=arguments,
+        train_dataset=dataset_of(read_rows(Path(job.rows))),
+        eval_dataset=dataset_of(read_rows(Path(job.held_out))) if job.held_out else None,
+        processing_class=tokenizer,
+        callbacks=[tracking],
+    )
+    trainer.train(resume_from_checkpoint=tracking.resume(out / "checkpoints"))
+    template = AutoTokenizer.from_pretrained(job.model)  # the trainer swaps in a template of its own
+    trainer.save_model(str(out / "model"))
+    if trainer.is_world_process_zero():
+        template.save_pretrained(out / "model")
+    distributed.finish(trainer)
+
+
+def _router(model: str) -> dict[str, Any]:
+    """Models with experts get no extra loss for balancing them: the objective is that of the assistant's tokens."""
+    config = json.loads((Path(model) / "config.json").read_text(encoding="utf-8"))
+    text = config.get("text_config", config)
+    has_experts = any(text.get(name) for name in ("num_experts", "n_routed_experts", "num_local_experts"))
+    return {"router_aux_loss_coef": 0.0} if has_experts else {}
+
+
+if __name__ == "__main__":
+    train(SftJob.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8")))

@@ -1,0 +1,92 @@
+"""Tracking: what a trainer reports goes to a file as it comes, what it saves goes to the store before it counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+import torch.distributed
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from compoworld_core.storage import open_store
+from compoworld_core.training.checkpoints import CheckpointFile, commit, fetch, newest, sweep, upload
+
+METRICS = "metrics.jsonl"
+
+
+class Tracking(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
+    """Writes metrics and commits checkpoints.
+
+    Args:
+        store: URI of the store that keeps checkpoints.
+        run: The training run's name there.
+        out: Folder of the job on this machine; `metrics.jsonl` in it gets a line for every report.
+    """
+
+    def __init__(self, store: str, run: str, out: Path) -> None:
+        self._store = open_store(store)
+        self._run = run
+        self._metrics = out / METRICS
+        out.mkdir(parents=True, exist_ok=True)
+
+    def resume(self, folder: Path) -> str | None:
+        """Fetch the newest checkpoint to this machine; the folder to go on from, if there is any."""
+        found = newest(self._store, self._run)
+        if found is None:
+            return None
+        target = folder / f"checkpoint-{found.step}"
+        if _is_first_here():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            fetch(self._store, found, target)
+        _wait()
+        return str(target)
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **others: Any,
+    ) -> None:
+        """Add a line of metrics."""
+        if state.is_world_process_zero and logs:
+            with self._metrics.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"step": state.global_step, **logs}, sort_keys=True) + "\n")
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any) -> None:
+        """Upload what this machine holds of the checkpoint, and commit it once every machine has."""
+        _wait()
+        files: tuple[CheckpointFile, ...] = ()
+        if _is_first_here():
+            folder = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
+            files = upload(self._store, self._run, state.global_step, uuid.uuid4().hex, folder)
+        everything = [file for part in _gathered(files) for file in part]
+        if state.is_world_process_zero:
+            sweep(self._store, self._run, commit(self._store, self._run, state.global_step, everything))
+        _wait()
+
+
+def _is_first_here() -> bool:
+    return os.environ.get("LOCAL_RANK", "0") == "0"
+
+
+def _is_spread() -> bool:
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
+
+
+def _wait() -> None:
+    if _is_spread():
+        torch.distributed.barrier()
+
+
+def _gathered(files: tuple[CheckpointFile, ...]) -> list[tuple[CheckpointFile, ...]]:
+    """What every process has uploaded."""
+    if not _is_spread():
+        return [files]
+    parts: list[Any] = [None] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(parts, files)
+    return parts
