@@ -75,7 +75,7 @@ def _is_first_here() -> bool:
 
 
 def _is_spread() -> bool:
-    return torch.distributed.is_available() and torch.distributed.is_initialized()
+    return bool(torch.distributed.is_available() and torch.distributed.is_initialized())
 
 
 def _wait() -> None:
