@@ -159,6 +159,7 @@ class _Crew:
         self._policy_factory = policy_factory
         self._limits = limits
         self._gate = asyncio.Semaphore(concurrency)
+        self._turn = asyncio.Lock()
         self._notes = notes
         self._spent: BudgetExhausted | None = None
 
@@ -180,6 +181,8 @@ class _Crew:
 
     async def _rollout(self, task: Task, index: int) -> Trajectory:
         async with self._gate:
+            async with self._turn:  # to open a world takes long: between two of them, others hear their answers
+                await asyncio.sleep(0)
             if self._spent is not None:
                 raise self._spent
             start = time.monotonic()

@@ -121,13 +121,33 @@ def test_no_more_episodes_run_than_asked_for(tasks: list[Task], catalogue: Catal
             nonlocal active, most
             active += 1
             most = max(most, active)
-            await asyncio.sleep(0)
+            for _ in range(20):
+                await asyncio.sleep(0)
             active -= 1
             return DONE
 
     collect(tasks, catalogue, lambda *_: Counting(), samples=10, concurrency=3)
 
     assert most == 3
+
+
+def test_episodes_in_progress_go_on_while_others_begin(tasks: list[Task], catalogue: Catalogue) -> None:
+    diary: list[str] = []
+
+    class Noting(Scripted):
+        def __init__(self, index: int) -> None:
+            super().__init__(DONE)
+            self._index = index
+            diary.append(f"{index} begins")
+
+        async def respond(self, messages, tools) -> AssistantMessage:  # type: ignore[no-untyped-def]
+            await asyncio.sleep(0)
+            diary.append(f"{self._index} is answered")
+            return DONE
+
+    collect(tasks[:1], catalogue, lambda _, index: Noting(index), samples=20, concurrency=20)
+
+    assert diary.index("0 is answered") < diary.index("19 begins")
 
 
 def test_stopping_early_cancels_what_is_still_running(tasks: list[Task], catalogue: Catalogue) -> None:
