@@ -25,7 +25,9 @@ SHORT_DESCRIPTION = 160
 
 
 def _function(name: str, description: str, **parameters: JsonObject) -> JsonObject:
-    schema = {"type": "object", "properties": parameters, "required": [*parameters], "additionalProperties": False}
+    schema: JsonObject = {"type": "object", "properties": parameters}
+    if parameters:
+        schema["required"] = [*parameters]
     return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
 
 
@@ -48,7 +50,7 @@ META_TOOLS: tuple[JsonObject, ...] = (
         arguments={"type": "object", "description": "Arguments that satisfy the tool's schema."},
     ),
 )
-"""The meta-tools in the function form of chat-completion endpoints."""
+"""The meta-tools in the function form of chat-completion endpoints, with no keyword that training libraries lack."""
 
 _PARAMETERS = {
     item["function"]["name"]: {
