@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from compoworld_core.services.running import RunningService
+from compoworld_core.synthesis import selftest
 from compoworld_core.synthesis.selftest import (
     Expectation,
     GivenRow,
@@ -15,6 +16,7 @@ from compoworld_core.synthesis.selftest import (
     dump_tests,
     load_tests,
     resolve,
+    run_challenge,
     run_test,
 )
 from tests.synthesis.rules.drafts import TEXT, service, start, tool
@@ -68,6 +70,52 @@ def test_a_test_that_does_not_hold_says_where(notes: RunningService, test: SelfT
     outcome = run_test(notes, test)
     assert not outcome.passed
     assert detail in outcome.detail
+
+
+@pytest.mark.parametrize(
+    ("expect", "detail"),
+    [
+        (Expectation(contains=("ell",), lacks=("bye",)), ""),
+        (Expectation(contains=({"$ref": "s1.data.id"},)), ""),
+        (Expectation(contains=("bye",)), "the answer does not contain 'bye'"),
+        (Expectation(lacks=("hello",)), "the answer contains 'hello'"),
+        (Expectation(lacks=({"$ref": "s1.data.id"},)), "the answer contains 'note_1001'"),
+        (Expectation(error="any"), "expected a refusal, found success"),
+    ],
+    ids=["part", "bound", "missing", "there", "bound-there", "served"],
+)
+def test_values_may_be_anywhere_in_an_answer(notes: RunningService, expect: Expectation, detail: str) -> None:
+    step = Step(tool="get_note", arguments={"note_id": {"$ref": "s1.data.id"}}, expect=expect)
+    outcome = run_test(notes, case(create(), step))
+    assert (outcome.passed, detail in outcome.detail) == (not detail, True)
+
+
+def test_any_refusal_will_do_where_none_is_named(notes: RunningService) -> None:
+    assert run_test(notes, case(get("note_1", "any"))).passed
+
+
+@pytest.mark.parametrize(
+    ("found", "value", "holds"),
+    [
+        ("12.50", 12.5, True),
+        (12, 12.0, True),
+        ("12.5 kg", 12.5, False),
+        (True, 1, False),
+        (None, None, True),
+        (1, "1", True),
+    ],
+)
+def test_numbers_are_found_however_they_are_written(found: Any, value: Any, holds: bool) -> None:
+    assert selftest._holds({"data": [{"x": found}]}, value) is holds
+
+
+def test_a_challenge_meets_the_rows_that_are_there(notes: RunningService) -> None:
+    notes.call("create_note", {"text": "hello"})
+
+    assert run_challenge(notes, case(get("note_1001", **{"data.text": "hello"}))).passed
+    assert not run_test(notes, case(get("note_1001"))).passed
+    assert run_challenge(notes, case(create("more"))).passed
+    assert len(notes.state.tables["notes"]) == 1
 
 
 def test_bindings_may_stand_anywhere_in_the_arguments() -> None:

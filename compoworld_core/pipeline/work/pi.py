@@ -58,9 +58,21 @@ class _Exchange:
     def line(self, model: str, item: str, settings: SessionSettings, routes: Mapping[str, Route]) -> Proxy:
         """See `Exchange.line`."""
         budget = Budget(usd=settings.usd, tokens=settings.tokens)
-        meter = Meter(budget, settings.turns, self._models[model].price)
+        config = self._models[model]
+        meter = Meter(budget, settings.turns, config.price)
 
         async def complete(body: JsonObject, sample: int) -> JsonObject:
-            return await self._pool.complete(model, body, item=item, sample=sample)
+            shown = body if config.send_reasoning else _without_reasoning(body)
+            return await self._pool.complete(model, shown, item=item, sample=sample)
 
         return Proxy(complete, meter, routes)
+
+
+def _without_reasoning(body: JsonObject) -> JsonObject:
+    """A request whose messages do not repeat what the model thought."""
+    messages = [
+        {name: value for name, value in message.items() if name != "reasoning_content"}
+        for message in body.get("messages", ())
+        if isinstance(message, dict)
+    ]
+    return {**body, "messages": messages}

@@ -19,7 +19,7 @@ class SessionSettings(BaseModel):
     tokens: int | None = Field(default=6_000_000, ge=0, description="Prompt and completion tokens together.")
     usd: Decimal | None = Field(default=None, ge=0, description="US dollars.")
     seconds: float = Field(default=3600, gt=0, description="Wall time.")
-    context_tokens: int = Field(default=128_000, ge=16_000, description="What the model's context holds.")
+    context_tokens: int = Field(default=128_000, ge=64_000, description="What the model's context holds.")
     answer_tokens: int = Field(
         default=32_000, ge=1, description="Longest answer, where the model's own config is silent."
     )

@@ -11,12 +11,14 @@ import pytest
 
 from compoworld_core.llm.prompts import load_prompt
 from compoworld_core.services.hosted import HostPool
+from compoworld_core.synthesis.admission import admit
 from compoworld_core.synthesis.bench import Bench
 from compoworld_core.synthesis.build import build_package
 from compoworld_core.synthesis.claims import check_challenges as run_challenges
 from compoworld_core.synthesis.pi.check import Report, check_challenges, check_service
 from compoworld_core.synthesis.rules.author import RulesAuthor
 from compoworld_core.synthesis.selftest import dump_tests
+from tests.synthesis.pi import planted
 from tests.synthesis.rules.drafts import NUMBER, TEXT, optional, service, tool
 
 PRIORITY = optional({"type": "string", "enum": ["low", "high"]})
@@ -111,15 +113,15 @@ def test_a_tool_may_not_be_forgotten(pool: HostPool) -> None:
     assert "burn_note: is neither in service.py nor in left_out.json" in check_service(spec, GOOD, pool).text
 
 
-def test_what_others_find_out_stays_with_them(pool: HostPool) -> None:
-    constant = changed(
-        GOOD, "service.py", "return self.state.notes.get(note_id)", "return next(iter(self.state.notes))"
-    )
-    tests = [test for test in json.loads(GOOD["tests.json"]) if test["name"] != "get_note: unknown"]
+def test_a_vacuous_author_hears_nothing_of_what_admission_will_find(pool: HostPool) -> None:
+    draft = planted.planting("constant")(planted.SPEC)
+    tests = dump_tests(draft.tests)
+    package = build_package(planted.SPEC, draft.source, "pi", tests, pool)
 
-    report = check_service(NOTEBOOK, {**constant, "tests.json": json.dumps(tests)}, pool)
+    report = check_service(planted.SPEC, {"service.py": draft.source, "tests.json": tests}, pool)
 
-    assert not [problem for problem in report.problems if "influence" in problem or "hostile" in problem]
+    assert report.passed
+    assert [item.outcome for item in admit(package, pool.backend(package))] == ["quarantined"]
 
 
 def challenge(**changes: Any) -> list[dict[str, Any]]:
