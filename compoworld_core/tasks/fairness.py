@@ -86,15 +86,26 @@ def unset_reactions(reference: Played, world: World) -> Iterator[str]:
 
 
 def unknowable_words(rubric: Rubric, instruction: str, reference: Played, world: World) -> Iterator[str]:
-    """Words that a criterion wants and that neither the instruction nor any answer of the reference has."""
-    seen = [instruction, world.universe.user.name, world.universe.user.email]
-    seen += [_spoken(item) for item in reference.envelopes.values()]
-    told = "\n".join(seen)
-    folded = told.casefold()
+    """Words that a criterion wants and that neither the instruction nor any answer has before they are first used."""
+    user = world.universe.user
+    told = [("", "\n".join((instruction, user.name, user.email)))]
+    for step, arguments in reference.arguments.items():
+        told.append((_spoken(arguments).casefold(), _spoken(reference.envelopes.get(step))))
     for item in rubric.criteria:
         for words in _wanted(item.condition, world):
-            if words.casefold() not in folded and not states(told, Fact(value=words)):
-                yield f"{item.id} wants {words[:200]!r}, which nothing that the agent reads says"
+            if not _is_told(words, told):
+                yield f"{item.id} wants {words[:200]!r}, which nothing says that an agent reads before it writes that"
+
+
+def _is_told(words: str, told: list[tuple[str, str]]) -> bool:
+    """Whether words come up in what is read before the first call that has them in its arguments."""
+    wanted = words.casefold()
+    for arguments, seen in told:
+        if wanted in arguments:
+            return False
+        if wanted in seen.casefold() or states(seen, Fact(value=words)):
+            return True
+    return False
 
 
 def _literals(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

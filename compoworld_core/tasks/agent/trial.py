@@ -14,7 +14,7 @@ from compoworld_core.tasks.agent.traits import capabilities, shape
 from compoworld_core.tasks.gates import Candidate, GateReport, run_gates
 from compoworld_core.tasks.mutation import tempted
 from compoworld_core.tasks.play import Played, Stage
-from compoworld_core.tasks.rubric import Criterion, Rubric
+from compoworld_core.tasks.rubric import Criterion, Rubric, first_failure
 from compoworld_core.tasks.sampler import PROFILES, Draw, with_fields
 from compoworld_core.tasks.task import AnswerFact, Solution, Step, Task, Temptation
 from compoworld_core.worlds.catalogue import Catalogue
@@ -97,8 +97,9 @@ class TryingRoom:
         )
         kept = guards(trial.played, trial.world, self.draw.core, wanted)
         own = Candidate(submission.instruction, trial.solution, Rubric(criteria=wanted), walk)
+        if not trial.played.refused:
+            _require_tempting(trial, Rubric(criteria=(*wanted, *kept)))
         report = self._gated(own, kept, trial.world)
-        _require_tempting(trial)
         shown = capabilities(trial.solution, trial.played, trial.world, report.edges)
         return Task(
             instruction=submission.instruction,
@@ -162,14 +163,21 @@ def solution_of(draft: DraftSolution, world: World) -> Solution:
     )
 
 
-def _require_tempting(trial: Trial) -> None:
-    """A temptation that the service refuses, or that changes nothing, tempts nobody."""
+def _require_tempting(trial: Trial, rubric: Rubric) -> None:
+    """Temptations go through, and the rubric sees what they do, not only that a later step misses its source."""
+    literal = tuple(
+        Step(**{**dict(step), "arguments": trial.played.arguments[step.id]}) for step in trial.solution.steps
+    )
     for temptation in trial.solution.temptations:
         steps = tuple(tempted(trial.solution, temptation))
         through = steps[: steps.index(temptation.step) + 1]
-        played = trial.stage.play(Solution(values=trial.solution.values, steps=through))
-        without = trial.stage.play(Solution(values=trial.solution.values, steps=through[:-1] or through))
-        made = played.envelopes.get(temptation.step.id, {}).get("success") is True
-        if not made or len(played.world.log) == len(without.world.log):
-            reason = played.unresolved.get(temptation.step.id) or str(played.envelopes.get(temptation.step.id))
+        tried = trial.stage.play(Solution(values=trial.solution.values, steps=through))
+        key = temptation.step.id
+        if tried.envelopes.get(key, {}).get("success") is not True:
+            reason = tried.unresolved.get(key) or str(tried.envelopes.get(key))
             raise Refused("temptation", f"{temptation.reason} after {temptation.after} comes to {reason[:400]}")
+        made = Step(**{**dict(temptation.step), "arguments": tried.arguments[key]})
+        careless = Temptation(**{**dict(temptation), "step": made})
+        done = trial.stage.play(Solution(steps=tuple(tempted(Solution(steps=literal), careless))))
+        if first_failure(rubric, done.world, trial.played.answer) is None:
+            raise Refused("temptation", f"with {temptation.reason} after {temptation.after}, all still holds")

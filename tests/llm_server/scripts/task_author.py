@@ -1,8 +1,8 @@
 """A task author: explores the world of its assignment, designs a task, probes it and submits until it is accepted.
 
 What it designs comes from the planner, which knows the services as well as a good author would. Its first submissions
-are weak on purpose: one has no criterion on the answer, one gives an id away. Which world it is in follows from the assignment, and
-how far it is from the messages that came before.
+are weak on purpose: one has no criterion on the answer, one gives an id away. Which world it is in follows from the
+assignment, and how far it is from the messages that came before.
 """
 
 from __future__ import annotations
