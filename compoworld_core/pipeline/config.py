@@ -65,6 +65,8 @@ class RunConfig(BaseModel):
     @model_validator(mode="after")
     def _names_known_models(self) -> Self:
         self._require_model("world_model.model", self.world_model.model)
+        if "selection" in self.report.model_fields_set:
+            raise _wrong("report.selection", "is taken from export; write it there")
         for stage, config in self._sections().items():
             if not isinstance(config, ModelUser):
                 continue
@@ -100,6 +102,8 @@ class RunConfig(BaseModel):
     def _filled(self, section: BaseModel) -> BaseModel:
         if isinstance(section, WorldModelUser):
             section = section.with_world_model(self.world_model)
+        if isinstance(section, ReportConfig):
+            return ReportConfig(quality_tasks=section.quality_tasks, selection=self.export)
         return section.with_models(self.llm.models) if isinstance(section, ModelUser) else section
 
 

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from compoworld_core.pipeline.wording import counted
+from compoworld_core.rollouts.distill import SkipReason
 from compoworld_core.rollouts.selection import TRAINING_SPLITS, Reason, Selection
 from compoworld_core.specs.model import JsonObject
 from compoworld_core.tasks.task import Split
-from compoworld_core.viewer.glossary import SPLITS
+from compoworld_core.viewer.glossary import LEFT_OUT, SPLITS
 
-_WORDS: Final[Mapping[Reason, str]] = {
-    "not_well_formed": "have a call whose arguments are no JSON object",
-    "failed": "were not verified; --failures includes them",
-    "world_model": "have answers of a world model; export.world_model includes them",
-    "contaminated": "overlap with the texts to stay clear of",
-    "duplicate": "make nearly the same calls as another of their task",
-    "near_duplicate": "say nearly the same as another",
-    "over_cap": "are more of their task than wanted",
+_SKIPPED: Final[Mapping[SkipReason, str]] = {
+    "always": "their task always succeeds",
+    "never": "their task never succeeds",
+    "enough": "their task has enough successes",
 }
+_HINTS: Final[Mapping[Reason, str]] = {
+    "failed": "; --failures includes them",
+    "world_model": "; export.world_model includes them",
+}
+
+
+def skipped(sidecars: Iterable[Mapping[str, Any]]) -> dict[SkipReason, int]:
+    """Rollouts that were planned and not run, by reason, as the sidecars of the trajectories note them."""
+    found: Counter[SkipReason] = Counter()
+    for sidecar in sidecars:
+        for reason, rollouts in sidecar.get("skipped", {}).values():
+            found[reason] += rollouts
+    return dict(sorted(found.items()))
 
 
 def left_out(selection: Selection) -> dict[Reason, int]:
@@ -27,8 +38,10 @@ def left_out(selection: Selection) -> dict[Reason, int]:
     return {reason: count for reason, count in selection.counts.items() if reason != "kept"}
 
 
-def sentences(selection: Selection) -> Iterator[str]:
+def sentences(selection: Selection, not_run: Mapping[SkipReason, int]) -> Iterator[str]:
     """The harvest for people, a line per reason."""
+    for why, count in not_run.items():
+        yield f"  {counted(count, 'rollouts')} not run  {_SKIPPED[why]}"
     for reason, count in left_out(selection).items():
         yield f"  {counted(count, 'trajectories')} left out  {_why(reason)}"
     if selection.usd_per_kept is not None and selection.usd:
@@ -39,12 +52,13 @@ def sentences(selection: Selection) -> Iterator[str]:
         yield f"compared with {counted(compared.files, 'files')} of texts, digest {compared.digest[:16]}{unread}"
 
 
-def document(selection: Selection) -> JsonObject:
+def document(selection: Selection, not_run: Mapping[SkipReason, int]) -> JsonObject:
     """The harvest for machines."""
     compared = selection.overlaps
     return {
         "trajectories": len(selection.outcomes),
         "left_out": left_out(selection),
+        "not_run": dict(not_run),
         "usd": str(selection.usd),
         "usd_per_record": None if selection.usd_per_kept is None else f"{selection.usd_per_kept:.6f}",
         "compared_with": compared
@@ -56,4 +70,6 @@ def _why(reason: Reason) -> str:
     if reason in TRAINING_SPLITS:
         return f"{reason}: the other training split; --split {reason} writes them"
     split: Split | None = next((name for name in SPLITS if name == reason), None)
-    return _WORDS[reason] if split is None else f"{split}: {SPLITS[split]}; never exported"
+    if split is not None:
+        return f"{split}: {SPLITS[split]}; never exported"
+    return f"{LEFT_OUT[reason]}{_HINTS.get(reason, '')}"

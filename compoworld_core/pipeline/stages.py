@@ -74,6 +74,7 @@ STAGES: Final[tuple[Stage[Any], ...]] = (
         plan=report.plan,
         run=report.run,
         rooms=("viewer", "library"),
+        outside=report.outside,
     ),
 )
 

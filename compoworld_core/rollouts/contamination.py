@@ -50,23 +50,37 @@ def find_overlaps(texts: Mapping[str, str], folder: Path) -> Overlaps:
     Raises:
         InputError: There is no such folder, it has no such file, or a file can't be read.
     """
+    readable, unread = _listed(folder)
+    sought = _Sought(texts)
+    found: dict[str, str] = {}
+    for name in readable:
+        for text in _texts(_bytes(folder / name), folder / name):
+            for overlapping in sought.within(text):
+                found.setdefault(overlapping, name)
+    return Overlaps(found, fingerprint(folder), len(readable), unread)
+
+
+def fingerprint(folder: Path) -> str:
+    """Digest of the names and contents of the files of a folder that are read.
+
+    Raises:
+        InputError: There is no such folder, it has no such file, or a file can't be read.
+    """
+    content = hashlib.sha256()
+    for name in _listed(folder)[0]:
+        content.update(f"{name}\0{hashlib.sha256(_bytes(folder / name)).hexdigest()}\n".encode())
+    return content.hexdigest()
+
+
+def _listed(folder: Path) -> tuple[list[str], tuple[str, ...]]:
+    """Names of the files that are read, and of the others."""
     if not folder.is_dir():
         raise InputError(f"{folder}: there is no such folder of texts")
     names = sorted(path.relative_to(folder).as_posix() for path in _files(folder))
     readable = [name for name in names if name.lower().endswith(_READ)]
     if not readable:
         raise InputError(f"{folder}: has no file that ends in {', '.join(_READ)}, so nothing can be compared with it")
-    sought = _Sought(texts)
-    content = hashlib.sha256()
-    found: dict[str, str] = {}
-    for name in readable:
-        data = _bytes(folder / name)
-        content.update(f"{name}\0{hashlib.sha256(data).hexdigest()}\n".encode())
-        for text in _texts(data, folder / name):
-            for overlapping in sought.within(text):
-                found.setdefault(overlapping, name)
-    unread = tuple(name for name in names if name not in set(readable))
-    return Overlaps(found, content.hexdigest(), len(readable), unread)
+    return readable, tuple(name for name in names if name not in set(readable))
 
 
 class _Sought:

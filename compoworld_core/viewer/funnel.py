@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from compoworld_core.rollouts.selection import Selection
 from compoworld_core.rollouts.trajectory import Trajectory, touches_world_model
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.specs.model import Rejection, ServiceSpec
 from compoworld_core.synthesis.admission import Admission
 from compoworld_core.synthesis.datasets import Omission
 from compoworld_core.tasks.sampler import ACCEPTED, DEAD_END, Attempt
-from compoworld_core.viewer.glossary import OMITTED
+from compoworld_core.viewer.glossary import LEFT_OUT, OMITTED
 from compoworld_core.viewer.legible import clipped
 
 _MOST_REASONS = 8
@@ -227,6 +228,19 @@ class Episodes:
         if self.predicted:
             note = f"{self.predicted:,} ({self.predicted / self.came:.1%}) have calls that a world model answered."
         return Sieve("Episodes run", "trajectories", self.came, self.verified, self.losses.reasons(), note, about)
+
+
+def selection_sieve(selection: Selection) -> Sieve | None:
+    """Trajectories that are training data."""
+    losses = Losses()
+    for (task, index), (reason, detail) in selection.outcomes.items():
+        if reason != "kept":
+            label = LEFT_OUT.get(reason) or f"belong to {_words(reason)}"
+            losses.add(label, f"{task}/{index}{f': {detail}' if detail else ''}")
+    about = "What export writes by the rules of its section: verified successes of training tasks that repeat no other."
+    note = f"Each kept one cost {selection.usd_per_kept:.4f} US dollars." if selection.usd_per_kept else ""
+    came = len(selection.outcomes)
+    return Sieve("Training data", "trajectories", came, selection.size, losses.reasons(), note, about) if came else None
 
 
 def _words(name: str) -> str:

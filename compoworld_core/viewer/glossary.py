@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from compoworld_core.rollouts.selection import Reason
 from compoworld_core.specs.model import JsonObject
 from compoworld_core.tasks.planner.ingredients import SPECIAL
 from compoworld_core.tasks.task import Split
@@ -45,6 +46,16 @@ SPLITS: Final[Mapping[Split, str]] = {
     "rl": "for training: a model works on these tasks itself and is rewarded by their rubrics",
     "eval_combo": "held out for evaluation: combinations of services that no training task has",
     "eval_service": "held out for evaluation: with services that no training task visits",
+}
+
+LEFT_OUT: Final[Mapping[Reason, str]] = {
+    "not_well_formed": "have a call whose arguments are no JSON object",
+    "failed": "were not verified",
+    "world_model": "have answers of a world model",
+    "contaminated": "overlap with the texts to stay clear of",
+    "duplicate": "make nearly the same calls as another of their task",
+    "near_duplicate": "say nearly the same as another",
+    "over_cap": "are more of their task than wanted",
 }
 
 CAPABILITIES: Final[Mapping[str, str]] = {

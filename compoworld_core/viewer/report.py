@@ -17,6 +17,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from compoworld_core.rollouts.selection import Selection
 from compoworld_core.rollouts.trajectory import Trajectory
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.specs.model import JsonObject, Rejection, ServiceSpec
@@ -34,6 +35,7 @@ from compoworld_core.viewer.funnel import (
     attempt_sieve,
     crawl_sieves,
     omission_sieve,
+    selection_sieve,
     synthesis_sieve,
 )
 from compoworld_core.viewer.glossary import DATASETS, as_json
@@ -58,6 +60,7 @@ class ReportData:
         created_from: Key of every dataset that was read, by name.
         version: Of the package that made them.
         quality: How well the rubrics of some of the tasks judge.
+        selection: Which of the trajectories are training data.
     """
 
     created_from: Mapping[str, str] = field(default_factory=dict)
@@ -71,6 +74,7 @@ class ReportData:
     attempts: Iterable[Attempt] = ()
     trajectories: Iterable[Trajectory] = ()
     quality: VerifierQuality | None = None
+    selection: Selection | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,7 @@ def render_report(data: ReportData) -> str:
         admission_sieve(packages, admissions),
         attempt_sieve(data.attempts),
         episodes.sieve,
+        selection_sieve(data.selection) if data.selection is not None else None,
     ]
     style, script = _source(_STYLES), _source(_SCRIPTS)
     return (

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from compoworld_core.errors import InputError
 from compoworld_core.pipeline.config import load_config
+from compoworld_core.pipeline.work.report import ReportConfig
+from compoworld_core.rollouts.selection import SelectionRules
 from compoworld_core.services.world_model.settings import WorldModelUser
 
 
@@ -161,4 +164,35 @@ def test_a_world_model_that_no_model_is_named_for_is_said_with_its_line(file: Pa
     file.write_text("world_model:\n  samples: 2\n  model: nobody\n")
 
     with pytest.raises(InputError, match=rf"{file}:3: world_model.model: llm.models has no 'nobody'; there is none"):
+        load_config(file, environment={})
+
+
+def test_the_report_shows_the_selection_that_export_makes(file: Path) -> None:
+    file.write_text("report:\n  quality_tasks: 3\nexport:\n  per_task: 2\n")
+    config = load_config(file, environment={})
+
+    assert config.stages["report"] == ReportConfig(quality_tasks=3, selection=SelectionRules(per_task=2))
+
+    file.write_text("report:\n  selection: {per_task: 2}\n")
+    with pytest.raises(InputError, match=rf"{file}:2: report.selection: is taken from export; write it there"):
+        load_config(file, environment={})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("distill: {policy: llm}", ":1: distill.teachers: policy llm needs some"),
+        ("distill: {teachers: {a: 1}}", ":1: distill.policy: is oracle, which has no teachers"),
+        ("distill: {policy: llm, samples: 2, teachers: {a: 1}}", ":1: distill.samples: is the oracle's"),
+        ("distill: {policy: llm, teachers: {a: 0}}", ":1: distill.teachers.a: 0 is too small; use at least 1"),
+        ("distill: {policy: llm, teachers: {a: 1}}", ":1: distill.teachers.a: llm.models has no 'a'"),
+        ("export: {split: eval_combo}", ":1: export.split: 'eval_combo' is for evaluation and never exported"),
+        ("export: {split: sfd}", ":1: export.split: 'sfd' is not known; use 'sft'"),
+        ("export: {similarity: 0}", ":1: export.similarity: 0 is too small; use more than 0"),
+    ],
+)
+def test_what_is_wrong_with_teachers_and_selection_is_said_with_its_line(file: Path, text: str, message: str) -> None:
+    file.write_text(text + "\n")
+
+    with pytest.raises(InputError, match=re.escape(f"{file}{message}")):
         load_config(file, environment={})

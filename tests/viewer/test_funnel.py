@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
+from compoworld_core.rollouts.selection import Outcome, Selection
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.specs.model import Rejection
 from compoworld_core.synthesis.admission import Admission
@@ -14,6 +17,7 @@ from compoworld_core.viewer.funnel import (
     attempt_sieve,
     crawl_sieves,
     omission_sieve,
+    selection_sieve,
     synthesis_sieve,
 )
 from compoworld_core.viewer.glossary import OMITTED
@@ -51,6 +55,21 @@ def test_tools_are_counted_by_outcome_and_check() -> None:
         "left to a world model": 1,
         "quarantined: is repeatable": 1,
     }
+
+
+def test_trajectories_are_training_data_or_have_a_reason() -> None:
+    outcomes = {
+        ("task_a", 0): Outcome("kept"),
+        ("task_a", 1): Outcome("duplicate", "task_a/0"),
+        ("task_b", 0): Outcome("eval_combo"),
+    }
+    sieve = selection_sieve(Selection(outcomes, Decimal("0.5"), None))
+    assert sieve is not None
+    assert (sieve.came, sieve.kept, sieve.note) == (3, 1, "Each kept one cost 0.5000 US dollars.")
+    assert sieve.reasons == (
+        Reason("belong to eval combo", 1, "task_b/0"),
+        Reason("make nearly the same calls as another of their task", 1, "task_a/1: task_a/0"),
+    )
 
 
 def _synthesised(package: ServicePackage, n_tools: int) -> ServicePackage:

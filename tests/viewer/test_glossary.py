@@ -9,6 +9,7 @@ from typing import get_args
 import pytest
 
 from compoworld_core.pipeline.work.report import READ
+from compoworld_core.rollouts.selection import Reason
 from compoworld_core.synthesis.admission import AdmissionOutcome
 from compoworld_core.synthesis.datasets import OmissionReason
 from compoworld_core.tasks.planner.ingredients import SPECIAL
@@ -16,6 +17,7 @@ from compoworld_core.tasks.task import Split
 from compoworld_core.viewer.glossary import (
     CAPABILITIES,
     DATASETS,
+    LEFT_OUT,
     OMITTED,
     OUTCOMES,
     SPLITS,
@@ -33,6 +35,7 @@ def test_every_outcome_reason_and_split_is_explained() -> None:
     assert set(OUTCOMES) == set(get_args(AdmissionOutcome))
     assert set(OMITTED) >= set(get_args(OmissionReason))
     assert set(SPLITS) == set(get_args(Split))
+    assert set(LEFT_OUT) == set(get_args(Reason)) - {"kept", *SPLITS}
 
 
 def test_every_capability_that_planners_name_is_explained() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from compoworld_core import __version__
 from compoworld_core.pipeline.stage import Inputs, Shard
 from compoworld_core.pipeline.work.opening import open_catalogue
+from compoworld_core.rollouts.contamination import fingerprint
+from compoworld_core.rollouts.selection import SelectionRules, select
 from compoworld_core.rollouts.trajectory import TRAJECTORIES
 from compoworld_core.services.datasets import SERVICES
 from compoworld_core.services.world_model.prediction import NO_PREDICTIONS
@@ -40,6 +43,7 @@ class ReportConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     quality_tasks: int = Field(default=40, ge=0, description="Tasks whose rubrics are tried with held-out slips.")
+    selection: SelectionRules = Field(default=SelectionRules(), description="Taken from export.")
 
 
 class Page(BaseModel):
@@ -52,6 +56,16 @@ class Page(BaseModel):
 
 
 PAGES = DatasetType("reports", 1, Page)
+
+
+def outside(config: ReportConfig) -> str | None:
+    """Digest of the texts that training data stays clear of, if there are any.
+
+    Raises:
+        InputError: They can't be read.
+    """
+    folder = config.selection.decontaminate
+    return None if folder is None else fingerprint(Path(folder))
 
 
 def plan(config: ReportConfig, inputs: Inputs) -> int:
@@ -75,5 +89,6 @@ def run(config: ReportConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseMode
         quality=verifier_quality(tried, open_catalogue(inputs[SERVICES], NO_PREDICTIONS)) if tried else None,
         attempts=inputs[ATTEMPTS],
         trajectories=inputs[TRAJECTORIES],
+        selection=select(inputs[TRAJECTORIES], tasks, config.selection),
     )
     yield Page(name=REPORT, html=render_report(data))
