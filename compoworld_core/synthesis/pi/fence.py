@@ -25,12 +25,15 @@ def main() -> None:
     """Run the command that the first argument describes behind a fence."""
     fence = json.loads(sys.argv[1])
     try:
-        die_with(fence["parent"])
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         parent = os.getpid()
         child = os.fork()
         if not child:
             shut(fence, parent)
+        signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != fence["parent"]:  # it went before the line above took effect
+            os.kill(child, signal.SIGKILL)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         end_children()
         sys.exit(status if status >= 0 else 128 - status)

@@ -39,6 +39,7 @@ _MOST_FILE_BYTES: Final = 2 * 1024 * 1024
 _MOST_LINE_BYTES: Final = 64 * 1024 * 1024
 _MOST_LINES: Final = 2_000_000
 _GRACE_S: Final = 60.0
+_END_S: Final = 5.0
 
 Outcome = Literal["passed", "ended", "budget", "failed"]
 Route = Callable[[JsonObject], Awaitable[JsonObject]]
@@ -220,10 +221,17 @@ async def _run(command: list[str], seconds: float) -> _Heard:
                 heard.errors = printable(await errors)
     finally:
         errors.cancel()
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        await _end(process)
     return heard
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End a confinement, and give it the time to end what it started."""
+    for how, seconds in ((signal.SIGTERM, _END_S), (signal.SIGKILL, None)):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, how)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), seconds)
 
 
 async def _hear(process: asyncio.subprocess.Process, heard: _Heard) -> None:
