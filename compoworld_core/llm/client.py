@@ -41,7 +41,7 @@ class Client:
         timeout = httpx2.Timeout(endpoint.total_s, connect=min(30.0, endpoint.first_byte_s), pool=None)
         self._client = AsyncOpenAI(
             base_url=endpoint.base_url,
-            api_key=self._key,
+            api_key=self._key or "none",  # the client insists on one
             max_retries=0,
             timeout=timeout,
             http_client=DefaultAioHttpClient(limits=limits, timeout=timeout, follow_redirects=False),

@@ -148,7 +148,7 @@ class Assembly:
     def _take_usage(self, raw: JsonObject) -> None:
         usage, model = raw.get("usage"), raw.get("model")
         if isinstance(usage, dict):
-            self._usage = _plain_usage(usage)
+            self._usage = _plain_usage(usage) or self._usage
         if self._model is None and isinstance(model, str):
             self._model = model
 
@@ -229,16 +229,14 @@ def _first(raw: object) -> JsonObject:
     return choices[0]
 
 
-def _plain_usage(usage: JsonObject) -> JsonObject:
-    """The three numbers that matter, under the names that the form has for them."""
+def _plain_usage(usage: JsonObject) -> JsonObject | None:
+    """The numbers that matter, under the names that the form has for them; None where they tell nothing."""
     details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
     prompt, completed = _number(usage.get("prompt_tokens")), _number(usage.get("completion_tokens"))
-    plain: JsonObject = {
-        "prompt_tokens": prompt,
-        "completion_tokens": completed,
-        "total_tokens": prompt + completed,
-    }
+    if not prompt + completed:
+        return None
+    plain: JsonObject = {"prompt_tokens": prompt, "completion_tokens": completed, "total_tokens": prompt + completed}
     if _number(cached):
         plain["prompt_tokens_details"] = {"cached_tokens": _number(cached)}
     return plain

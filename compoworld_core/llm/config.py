@@ -63,8 +63,8 @@ class Endpoint(_Data):
             raise PydanticCustomError("contradiction", "carries credentials or a query; keys go to key_env or key_file")
         return url
 
-    def key(self) -> str:
-        """The API key; servers that need none get a placeholder.
+    def key(self) -> str | None:
+        """The API key; None for a server that needs none.
 
         Raises:
             InputError: The variable is not set, or the file can't be read.
@@ -82,7 +82,7 @@ class Endpoint(_Data):
             if not value:
                 raise InputError(f"{self.base_url}: the key file {self.key_file} is empty")
             return value
-        return "none"
+        return None
 
 
 _OWN_FIELDS: Final = {"model", "messages", "tools", "stream", "stream_options", "n"}

@@ -6,9 +6,11 @@ none of their exceptions, which carry whole requests, is ever passed on or chain
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Final
 
@@ -50,7 +52,7 @@ class Unanswered(TransientError):
         self.is_malformed = is_malformed
 
 
-def sorted_failure(error: Exception, endpoint: Endpoint, model: str, key: str) -> CompoWorldError:
+def sorted_failure(error: Exception, endpoint: Endpoint, model: str, key: str | None) -> CompoWorldError:
     """The failure that an exception of the client library stands for; to be raised outside its handler."""
     place = f"{endpoint.base_url}: {model}"
     if isinstance(error, APIStatusError):
@@ -67,7 +69,7 @@ def sorted_failure(error: Exception, endpoint: Endpoint, model: str, key: str) -
     return Unanswered(f"{place}: what came back is not JSON", is_malformed=True)
 
 
-def _of_status(error: APIStatusError, endpoint: Endpoint, place: str, key: str) -> CompoWorldError:
+def _of_status(error: APIStatusError, endpoint: Endpoint, place: str, key: str | None) -> CompoWorldError:
     status, said = error.status_code, _quoted(error, key)
     if status == 402 or (status == 429 and _NO_CREDIT.search(f"{error.code} {error.type} {said}")):
         return InputError(f"{place}: the account has no credit left ({status}); add some, or name another endpoint")
@@ -93,16 +95,14 @@ def _root(error: BaseException) -> BaseException:
 def wait_of(headers: Mapping[str, str]) -> float | None:
     """Seconds that an answer's headers ask to wait, in any of the usual forms."""
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            return max(0.0, float(headers.get(name, "")) * unit_s)
-        except ValueError:
-            pass
+        with suppress(ValueError):
+            wait = float(headers.get(name, "")) * unit_s
+            if math.isfinite(wait):
+                return max(0.0, wait)
     if "retry-after" in headers:
-        try:
+        with suppress(ValueError):
             now = parsedate_to_datetime(headers["date"]).timestamp() if "date" in headers else time.time()
             return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - now)
-        except ValueError:
-            pass
     waits = [
         _seconds(headers[name])
         for name in ("x-ratelimit-reset-requests", "x-ratelimit-reset-tokens")
@@ -123,7 +123,7 @@ def _seconds(text: str) -> float | None:
     return hours * 3600 + minutes * 60 + seconds + milliseconds / 1000
 
 
-def _quoted(error: APIError, key: str) -> str:
+def _quoted(error: APIError, key: str | None) -> str:
     body = error.body
     said = body.get("message") if isinstance(body, dict) else body
     text = " ".join(str(said if isinstance(said, str) and said.strip() else error.message).split())
