@@ -11,6 +11,7 @@ import random
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args
 
+from compoworld_core.services.acronyms import with_acronyms
 from compoworld_core.services.context import Context, User
 from compoworld_core.services.state import State
 from compoworld_core.services.tool import Tool
@@ -86,7 +87,7 @@ class Service(Generic[StateT]):
         doc = inspect.getdoc(cls) or ""
         return ServiceSpec(
             name=cls.name,
-            title=cls.name.replace("_", " ").capitalize(),
+            title=with_acronyms(cls.name.replace("_", " ").capitalize()),
             description=doc,
             domain=cls.domain,
             source="library",

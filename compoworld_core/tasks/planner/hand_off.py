@@ -50,5 +50,5 @@ class HandOff:
         if written is None or len(written.mentions) < _FEWEST_FACTS:
             return False
         plan.capabilities.add("hand_off")
-        plan.clauses[-1] += plan.rng.choice((" Nobody else is to get it.", " It is for that person alone."))
+        plan.clauses[-1] += plan.rng.choice((" Nobody else is to get it.", " Send it to nobody else."))
         return True

@@ -27,6 +27,9 @@ _COMMON = frozenset(
 )
 
 
+_NO_ROLE = frozenset("email name id address phone full first last display".split())
+
+
 def kinds(schema: Mapping[str, Any]) -> frozenset[str]:
     """JSON types that a schema allows."""
     found: set[str] = set()
@@ -86,6 +89,4 @@ def is_distinctive(value: Any) -> bool:
 
 def person_role(name: str) -> str:
     """The role that a field speaks of: `owner` for `owner_email`, nothing for `email`."""
-    return next(
-        (part for part in name.lower().split("_") if part not in ("email", "name", "id", "address", "phone")), ""
-    )
+    return next((part for part in name.lower().split("_") if part not in _NO_ROLE), "")
