@@ -82,7 +82,7 @@ class Endpoint:
 
     async def _models(self, http: web.Request) -> web.Response:
         if self._key(http) == "unknown":
-            return _refusal(401, "invalid_api_key", "The API key is not known.")
+            return _refusal(401, "invalid_api_key", _unknown_key(http))
         models = [{"id": name, "object": "model", "created": 0, "owned_by": "tests"} for name in self._scripts]
         return web.json_response({"object": "list", "data": models})
 
@@ -93,10 +93,10 @@ class Endpoint:
         return web.json_response({"requests": found, "most_open": self.most_open})
 
     def _key(self, http: web.Request) -> Literal["none", "known", "unknown"]:
-        kind, _, key = http.headers.get("Authorization", "").partition(" ")
+        key = _sent_key(http)
         if self._keys is None:
             return "known" if key else "none"
-        return "known" if kind == "Bearer" and key in self._keys else "unknown"
+        return "known" if key in self._keys else "unknown"
 
     async def _chat(self, http: web.Request) -> web.StreamResponse:
         text = await http.read()
@@ -133,14 +133,14 @@ class Endpoint:
         self._sent[request.digest] += 1
         request.outcome = "refused"
         if request.key == "unknown":
-            return _refusal(401, "invalid_api_key", "The API key is not known.")
+            return _refusal(401, "invalid_api_key", _unknown_key(http))
         if (problem := _problem(body)) is not None:
             return _refusal(400, "invalid_request_error", problem)
         if request.model not in self._scripts:
             return _refusal(404, "model_not_found", f"The model {request.model!r} does not exist.")
         if fault is not None:
             request.outcome = fault
-            if (broken := await self._break(fault, request)) is not None:
+            if (broken := await self._break(fault, http, request)) is not None:
                 return broken
         try:
             said = self._scripts[request.model](body)
@@ -158,16 +158,16 @@ class Endpoint:
             request.outcome = "answered"
         return response
 
-    async def _break(self, fault: Fault, request: Request) -> web.StreamResponse | None:
+    async def _break(self, fault: Fault, http: web.Request, request: Request) -> web.StreamResponse | None:
         """The response in place of an answer; None where the fault strikes within the answer."""
         match fault:
             case "rate_limit":
                 headers = {} if self._faults.retry_after is None else {"Retry-After": self._faults.retry_after}
                 return _refusal(429, "rate_limit_exceeded", "Too many requests.", headers)
             case "unauthorized":
-                return _refusal(401, "invalid_api_key", "The API key is not known.")
+                return _refusal(401, "invalid_api_key", _unknown_key(http))
             case "error":
-                return _refusal(500, "server_error", "The server had an error.")
+                return _refusal(500, "server_error", f"The server had an error; it was sent {_sent_key(http)}.")
             case "context":
                 return _refusal(400, "context_length_exceeded", "The messages are longer than the model's context.")
             case "hang":
@@ -225,6 +225,15 @@ async def _send_whole(http: web.Request, body: JsonObject, fault: Fault | None) 
 def _close(http: web.Request) -> None:
     if http.transport is not None:
         http.transport.close()
+
+
+def _sent_key(http: web.Request) -> str:
+    return http.headers.get("Authorization", "").removeprefix("Bearer ")
+
+
+def _unknown_key(http: web.Request) -> str:
+    """Real servers do tell the key."""
+    return f"Incorrect API key provided: {_sent_key(http)}."
 
 
 def _spoilt(reply: Reply, fault: Fault | None) -> Reply:
