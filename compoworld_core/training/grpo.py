@@ -1,0 +1,126 @@
+"""Reinforcement learning in groups of rollouts, in worlds that every process opens for itself.
+
+Group-relative policy optimisation (arXiv 2402.03300) without KL and entropy terms, with the wider upper clip of DAPO
+(arXiv 2503.14476), on the completion-focused reward. Rollouts are used for more than one optimiser step: with one, old
+and new policy are the same and no clip ever acts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from compoworld_core.storage.digest import JsonObject
+from compoworld_core.tasks.task import Task
+from compoworld_core.training import distributed
+from compoworld_core.training.config import GrpoSettings, Layout
+from compoworld_core.training.group_reward import GroupReward, Reward
+from compoworld_core.training.reward import REWARDS, completion_focused_reward
+from compoworld_core.worlds.catalogue import Catalogue
+
+
+class GrpoJob(BaseModel):
+    """What a process of the job is told.
+
+    Attributes:
+        model: Folder of the model and tokenizer to start from.
+        tasks: JSONL of tasks.
+        out: Folder for the trained model, `metrics.jsonl` and local checkpoints.
+        store: URI of the store that keeps checkpoints.
+        run: The training run's name there.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str
+    tasks: str
+    out: str
+    store: str
+    run: str
+    settings: GrpoSettings
+    layout: Layout
+
+
+def reward_of(settings: GrpoSettings) -> Reward:
+    """The reward function of a group."""
+    if settings.reward == "completion_focused":
+        return partial(completion_focused_reward, floor=settings.floor)
+    return REWARDS[settings.reward]
+
+
+def trainer_arguments(job: GrpoJob) -> JsonObject:
+    """The arguments of TRL's trainer for a job."""
+    settings, layout = job.settings, job.layout
+    sequences = settings.tasks_per_step * settings.rollouts
+    vllm = {
+        "use_vllm": True,
+        "vllm_mode": layout.generation,
+        "vllm_tensor_parallel_size": layout.tensor_parallel,
+        **({"vllm_server_base_url": layout.vllm_url} if layout.vllm_url else {}),
+    }
+    return {
+        **distributed.arguments(layout, Path(job.out) / "checkpoints"),
+        "max_steps": settings.steps,
+        "num_generations": settings.rollouts,
+        "num_iterations": settings.updates,
+        "per_device_train_batch_size": layout.micro_batch,
+        "gradient_accumulation_steps": layout.accumulation(sequences),
+        "learning_rate": settings.learning_rate,
+        "lr_scheduler_type": "constant",
+        "epsilon": settings.clip_low,
+        "epsilon_high": settings.clip_high,
+        "beta": 0.0,
+        "entropy_coef": 0.0,
+        "loss_type": "grpo",
+        "scale_rewards": "group",
+        "temperature": settings.temperature,
+        "max_completion_length": settings.completion_tokens,
+        "chat_template_kwargs": {"enable_thinking": False},
+        "save_steps": layout.save_every,
+        "seed": settings.seed,
+        "data_seed": settings.seed,
+        **(vllm if layout.generation != "transformers" else {}),
+    }
+
+
+def train(job: GrpoJob, tasks: Iterable[Task], catalogue: Catalogue) -> None:
+    """Train, from the newest checkpoint if there is one, and save the model to `<out>/model`.
+
+    Args:
+        tasks: What to learn from.
+        catalogue: What this process opens their worlds with.
+    """
+    distributed.prepare(job.layout)
+
+    import torch
+    from datasets import Dataset, Features, Json, List, Value
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from trl import GRPOConfig, GRPOTrainer
+
+    from compoworld_core.training.environment import environments, prompt_rows
+    from compoworld_core.training.tracking import Tracking
+
+    tasks, out = tuple(tasks), Path(job.out)
+    tracking = Tracking(job.store, job.run, out)
+    tokenizer = AutoTokenizer.from_pretrained(job.model)
+    precision = torch.float32 if job.layout.device == "cpu" else torch.bfloat16
+    trainer = GRPOTrainer(
+        model=AutoModelForCausalLM.from_pretrained(job.model, dtype=precision),
+        args=GRPOConfig(**trainer_arguments(job)),
+        train_dataset=Dataset.from_list(
+            prompt_rows(tasks, catalogue), features=Features({"prompt": List(Json()), "task_id": Value("string")})
+        ),
+        processing_class=tokenizer,
+        reward_funcs=GroupReward(job.settings.rollouts, reward_of(job.settings)),
+        environment_factory=environments(tasks, catalogue),
+        callbacks=[tracking],
+    )
+    trainer.train(resume_from_checkpoint=tracking.resume(out / "checkpoints"))
+    template = AutoTokenizer.from_pretrained(job.model)  # the trainer swaps in a template of its own
+    trainer.save_model(str(out / "model"))
+    if trainer.is_world_process_zero():
+        template.save_pretrained(out / "model")
+    distributed.finish(trainer)
