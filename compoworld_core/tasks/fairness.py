@@ -85,15 +85,22 @@ def unset_reactions(reference: Played, world: World) -> Iterator[str]:
                 yield f"reaction {number} does not {operation.op} a row of {'.'.join(place)} while the solution runs"
 
 
-def unknowable_words(rubric: Rubric, instruction: str, reference: Played, world: World) -> Iterator[str]:
-    """Words that a criterion wants and that neither the instruction nor any answer has before they are first used."""
+def unknowable_words(
+    rubric: Rubric, instruction: str, solution: Solution, reference: Played, world: World
+) -> Iterator[str]:
+    """Words that a criterion wants and that neither the instruction nor any answer has before they are first used.
+
+    Words that the solution puts together count where each of their parts is told.
+    """
     user = world.universe.user
     told = [("", "\n".join((instruction, user.name, user.email)))]
     for step, arguments in reference.arguments.items():
         told.append((_spoken(arguments).casefold(), _spoken(reference.envelopes.get(step))))
+    written = {text.strip().casefold() for step in solution.steps for _, text in _literals(step.arguments)}
+    written |= {text.strip().casefold() for value in solution.values.values() for _, text in _literals(value)}
     for item in rubric.criteria:
         for words in _wanted(item.condition, world):
-            if not _is_told(words, told):
+            if not _is_told(words, told) and not all(_is_told(part, told) for part in _parts(words, written)):
                 yield f"{item.id} wants {words[:200]!r}, which nothing says that an agent reads before it writes that"
 
 
@@ -106,6 +113,19 @@ def _is_told(words: str, told: list[tuple[str, str]]) -> bool:
         if wanted in seen.casefold() or states(seen, Fact(value=words)):
             return True
     return False
+
+
+def _parts(words: str, written: set[str]) -> list[str]:
+    """Words cut where the solution joins a text of its own to others."""
+    parts = [words.casefold()]
+    for text in sorted(written, key=len, reverse=True):
+        if text:
+            parts = [piece for part in parts for piece in ([part] if part == text else _around(part.split(text), text))]
+    return [part.strip() for part in parts if any(map(str.isalnum, part))]
+
+
+def _around(pieces: list[str], text: str) -> list[str]:
+    return [item for piece in pieces for item in (text, piece)][1:]
 
 
 def _literals(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

@@ -147,7 +147,7 @@ def _nothing_is_guessed(candidate: Candidate, rubric: Rubric, reference: Played,
         "named_id": named_ids(candidate.solution, world),
         "unstated": unstated_facts(world),
         "reaction": unset_reactions(reference, world),
-        "unknowable": unknowable_words(rubric, candidate.instruction, reference, world),
+        "unknowable": unknowable_words(rubric, candidate.instruction, candidate.solution, reference, world),
     }
     for gate, reasons in found.items():
         reason = next(reasons, None)
