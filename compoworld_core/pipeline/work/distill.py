@@ -6,7 +6,6 @@ rollouts of a task alternate, so that what a wave shows is not one teacher's doi
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
@@ -19,6 +18,7 @@ from compoworld_core.pipeline.stage import Inputs, Shard, shards_for
 from compoworld_core.pipeline.wording import counted
 from compoworld_core.pipeline.work.models import open_pool
 from compoworld_core.pipeline.work.opening import open_catalogue
+from compoworld_core.pipeline.work.waiting import awaited
 from compoworld_core.pipeline.work.world_model import open_world_model
 from compoworld_core.rollouts.distill import Notes, Stopping, distill
 from compoworld_core.rollouts.episode import EpisodeLimits
@@ -99,17 +99,10 @@ def run(config: DistillConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseMod
     """
     notes = Notes()
     shard.notes.update(episode_seconds=notes.seconds, skipped=notes.skipped)
-    episodes = _episodes(config, inputs, shard, notes)
-
-    async def next_episode() -> Trajectory | None:
-        return await anext(episodes, None)
-
-    with asyncio.Runner() as runner:
-        try:
-            while (trajectory := runner.run(next_episode())) is not None:
-                yield trajectory
-        except BudgetExhausted as error:
-            raise BudgetExhausted(f"{error} ({counted(len(notes.seconds), 'episodes')} had ended)") from error
+    try:
+        yield from awaited(_episodes(config, inputs, shard, notes))
+    except BudgetExhausted as error:
+        raise BudgetExhausted(f"{error} ({counted(len(notes.seconds), 'episodes')} had ended)") from error
 
 
 async def _episodes(config: DistillConfig, inputs: Inputs, shard: Shard, notes: Notes) -> AsyncIterator[Trajectory]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import Final, Literal, Self
 
@@ -12,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from compoworld_core.errors import BudgetExhausted
 from compoworld_core.pipeline.stage import Inputs, Shard, shards_for
 from compoworld_core.pipeline.work.opening import open_catalogue
+from compoworld_core.pipeline.work.waiting import awaited
 from compoworld_core.services.datasets import SERVICES
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.services.world_model.prediction import NO_PREDICTIONS
@@ -66,20 +66,11 @@ def run(config: SampleTasksConfig, inputs: Inputs, shard: Shard) -> Iterator[Bas
     if config.author == "planner":
         attempts = sample_tasks(config, services, catalogue, shard.index, shard.count)
     else:
-        attempts = _in_order(_authored(config, services, catalogue, shard))
+        attempts = awaited(_authored(config, services, catalogue, shard))
     for attempt in attempts:
         if attempt.task is not None:
             yield attempt.task
         yield Attempt.model_validate({**dict(attempt), "task": None})
-
-
-def _in_order(attempts: AsyncIterator[Attempt]) -> Iterator[Attempt]:
-    async def next_attempt() -> Attempt | None:
-        return await anext(attempts, None)
-
-    with asyncio.Runner() as runner:
-        while (attempt := runner.run(next_attempt())) is not None:
-            yield attempt
 
 
 async def _authored(
