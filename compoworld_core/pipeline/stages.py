@@ -65,6 +65,7 @@ STAGES: Final[tuple[Stage[Any], ...]] = (
         plan=distill.plan,
         run=distill.run,
         rooms=("rollouts", "library"),
+        deterministic=False,  # an endpoint may fail one attempt and answer another
     ),
     Stage(
         name="report",
