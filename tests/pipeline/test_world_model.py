@@ -16,6 +16,7 @@ from compoworld_core.llm.config import Budget, Endpoint, ModelConfig
 from compoworld_core.llm.messages import UserMessage
 from compoworld_core.pipeline.stage import Shard
 from compoworld_core.pipeline.work.models import open_pool
+from compoworld_core.pipeline.work.sample_tasks import admitted
 from compoworld_core.pipeline.work.world_model import LoopAsk, open_world_model
 from compoworld_core.rollouts.episode import run_episode
 from compoworld_core.rollouts.trajectory import Trajectory, touches_world_model
@@ -24,6 +25,8 @@ from compoworld_core.services.world_model.settings import WorldModelConfig, Worl
 from compoworld_core.specs.model import ToolSpec
 from compoworld_core.storage import canonical_json
 from compoworld_core.storage.files import FileStore
+from compoworld_core.synthesis.admission import Admission
+from compoworld_core.synthesis.datasets import VERIFICATIONS
 from compoworld_core.worlds.catalogue import Catalogue
 from compoworld_core.worlds.recipe import ServicePin
 from tests.llm_server import LlmServer
@@ -178,3 +181,24 @@ def test_a_stage_without_the_section_has_no_world_model(tmp_path: Path) -> None:
             return open_world_model(WorldModelUser(), pool, shard)
 
     assert asyncio.run(opened()) is None
+
+
+def admission(tool: str, outcome: str) -> Admission:
+    about = {"service": "crm", "package": crm().digest, "tool": tool, "reason": "as it is"}
+    return Admission.model_validate({**about, "outcome": outcome})
+
+
+@pytest.mark.parametrize("has_world_model", [True, False])
+def test_tasks_have_modelled_tools_beside_the_verified_where_there_is_a_world_model(has_world_model: bool) -> None:
+    judged = [
+        admission("get_account", "verified"),
+        admission("log_visit", "world_model"),
+        admission("without_a_spec", "world_model"),
+        admission("update_contact", "quarantined"),
+    ]
+    inputs: Any = {VERIFICATIONS: judged}
+
+    (found,) = admitted(inputs, [crm()], has_world_model=has_world_model)
+
+    assert found.tools == ("get_account",)
+    assert found.modelled == (("log_visit",) if has_world_model else ())

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from compoworld_core.errors import InputError
-from compoworld_core.tasks.sampler import ACCEPTED, PROFILES, Attempt, ServiceTools, TaskSettings, sample_tasks
+from compoworld_core.tasks.sampler import ACCEPTED, PROFILES, Attempt, Draws, ServiceTools, TaskSettings, sample_tasks
 from compoworld_core.tasks.task import Difficulty, Task
 from compoworld_core.worlds.catalogue import Catalogue
 from tests.tasks.crafted import catalogue_of
@@ -103,3 +103,18 @@ def test_walks_can_prefer_steps_along_which_values_flow(services: Services) -> N
     made = [item.task for item in sample_tasks(settings, tools, catalogue, 0, 1) if item.task]
 
     assert len(made) == 2
+
+
+def test_modelled_tools_stand_beside_and_change_nothing_else_that_is_drawn(library_services: Services) -> None:
+    plain = library_services[1]
+    settings = TaskSettings(count=1, seed=4, profile="standard", held_out_services=0)
+    beside = [item._replace(modelled=("ask_the_world",)) for item in plain]
+
+    one, other = (Draws(settings, services).draw(3) for services in (plain, beside))
+
+    assert one.recipe is not None
+    assert other.recipe is not None
+    assert (one.core, one.visits) == (other.core, other.visits)
+    assert [(*pin.tools, "ask_the_world") for pin in one.recipe.services] == [
+        pin.tools for pin in other.recipe.services
+    ]
