@@ -107,7 +107,7 @@ def test_walks_can_prefer_steps_along_which_values_flow(services: Services) -> N
 
 def test_modelled_tools_stand_beside_and_change_nothing_else_that_is_drawn(library_services: Services) -> None:
     plain = library_services[1]
-    settings = TaskSettings(count=1, seed=4, profile="standard", held_out_services=0)
+    settings = TaskSettings(count=1, seed=4, profile="easy", held_out_services=0)
     beside = [item._replace(modelled=("ask_the_world",)) for item in plain]
 
     one, other = (Draws(settings, services).draw(3) for services in (plain, beside))
