@@ -337,6 +337,32 @@ def cost(
             _print(line)
 
 
+@app.command("plan-training")
+def plan_training(
+    model: Annotated[str, typer.Option("--model", help="A known model's name, a config.json, or its folder.")],
+    gpus: Annotated[int, typer.Option("--gpus", min=1, help="GPUs of each node.")],
+    nodes: Annotated[int, typer.Option("--nodes", min=1, help="Machines, or pods.")] = 1,
+    gpu_memory: Annotated[float, typer.Option("--gpu-memory", min=1, help="GB of each GPU.")] = 80,
+    host_memory: Annotated[float, typer.Option("--host-memory", min=1, help="GB of each node.")] = 1000,
+    context: Annotated[int, typer.Option("--context", min=128, help="Tokens of the longest conversation.")] = 32_768,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> int:
+    """Say whether a full fine-tune of a model fits some GPUs, why, and with which layout; 1 if it does not."""
+    from compoworld_core.training.memory import Hardware, plan_memory
+    from compoworld_core.training.planning import document, lines, read_shape
+
+    shape = read_shape(model)
+    hardware = Hardware(nodes=nodes, gpus_per_node=gpus, gpu_memory_gb=gpu_memory, host_memory_gb=host_memory)
+    plan = plan_memory(shape, hardware, context)
+    if as_json:
+        _print_json(document(shape, hardware, plan))
+    else:
+        for line in lines(shape, hardware, plan, context):
+            _print(line)
+    return 0 if plan.fits else GateFailed.exit_code
+
+
 @app.command()
 def bench(as_json: JsonOption = False, debug: DebugOption = False) -> None:
     """Measure how fast services and worlds are on this machine, beside the bare minimum."""

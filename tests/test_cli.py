@@ -27,6 +27,7 @@ VERBS = (
     "report",
     "export",
     "cost",
+    "plan-training",
     "bench",
     "doctor",
 )
@@ -105,6 +106,13 @@ def test_help_loads_nothing_heavy() -> None:
         pytest.param(["export", "--store", "s", "--out", "typo.yaml"], 2, "ends in", id="not a data file"),
         pytest.param(["export", "--store", "s", "--out", "no/a.jsonl"], 2, "there is no folder", id="no folder"),
         pytest.param(["export", "--store", "s", "--out", "old.jsonl"], 2, "is there already", id="file is there"),
+        pytest.param(
+            ["export", "--out", "a.jsonl", "--split", "eval_combo"], 2, "--split: export.split: ", id="evaluation"
+        ),
+        pytest.param(
+            ["export", "--out", "a.jsonl", "--per-task", "0"], 2, "--per-task: export.per_task: 0 is", id="none of a task"
+        ),
+        pytest.param(["cost", "run_1", "--store", "s"], 2, "has no run 'run_1'", id="cost of no run"),
     ],
 )
 def test_a_mistake_is_one_message_and_an_exit_code(
