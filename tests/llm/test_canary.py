@@ -1,4 +1,4 @@
-"""A key is seen by the endpoint alone: not in errors, logs, records or files, even where the endpoint shows it around."""
+"""A key is seen by the endpoint alone: not in errors, logs, records or files, even where an endpoint shows it."""
 
 from __future__ import annotations
 

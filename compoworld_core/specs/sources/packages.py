@@ -44,6 +44,11 @@ _TRANSIENT: Final = re.compile(
 )
 _NODE_VERSION: Final = re.compile(r"v(\d+)\.(\d+)\.(\d+)")
 _VERSION_S: Final = 20
+_INSTALLERS: Final = re.compile(
+    r"(npm|node|pip|xdg|lc)_\w+|\w*(_proxy|ssl_\w+|ca_bundle)|home|lang|ld_library_path|path|tmpdir|user", re.IGNORECASE
+)
+"""Variables that an installer gets: how to reach its registry. The rest may hold keys."""
+
 _EXACT: Final = re.compile(r"\d+(\.\d+)*[\w.+!-]*")
 _RUN_SCRIPT: Final = (
     "import sys, site, importlib.metadata as m; folder, module, sys.argv[:] = sys.argv[1], sys.argv[2], sys.argv[3:]; "
@@ -152,7 +157,8 @@ def _install(package: Package, folder: Path) -> None:
         wanted = f"{package.name}{package.extras}{'==' + package.version if package.version else ''}"
         command = [sys.executable, "-m", "pip", "install", "--only-binary", ":all:", "--target", str(folder), "--quiet"]
         command += ["--no-input", "--disable-pip-version-check", "--no-warn-script-location", wanted]
-    environment = {**os.environ, "npm_config_ignore_scripts": "true", "npm_config_update_notifier": "false"}
+    known = {name: value for name, value in os.environ.items() if _INSTALLERS.fullmatch(name)}
+    environment = {**known, "npm_config_ignore_scripts": "true", "npm_config_update_notifier": "false"}
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
             command,
@@ -208,7 +214,9 @@ def _node(at_least: tuple[int, ...]) -> Path:
 @cache
 def _node_version(node: Path) -> tuple[int, ...]:
     try:
-        done = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=_VERSION_S, check=False)
+        done = subprocess.run(
+            [node, "--version"], env={}, capture_output=True, text=True, timeout=_VERSION_S, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ()
     found = _NODE_VERSION.match(done.stdout)

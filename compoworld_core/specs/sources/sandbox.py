@@ -142,7 +142,7 @@ def _try(builder: Builder) -> str:
     probe = Launch("probe", (program, "-I", "-S", "-c", code), readable)
     try:
         done = subprocess.run(
-            builder.command(probe), stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_S, check=False
+            builder.command(probe), env={}, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
