@@ -110,7 +110,10 @@ def test_help_loads_nothing_heavy() -> None:
             ["export", "--out", "a.jsonl", "--split", "eval_combo"], 2, "--split: export.split: ", id="evaluation"
         ),
         pytest.param(
-            ["export", "--out", "a.jsonl", "--per-task", "0"], 2, "--per-task: export.per_task: 0 is", id="none of a task"
+            ["export", "--out", "a.jsonl", "--per-task", "0"],
+            2,
+            "--per-task: export.per_task: 0 is",
+            id="none of a task",
         ),
         pytest.param(["cost", "run_1", "--store", "s"], 2, "has no run 'run_1'", id="cost of no run"),
     ],

@@ -99,6 +99,21 @@ def test_trajectories_become_training_data(run: Run, store: str, tmp_path: Path,
     assert set(records[0]) == {"tools", "messages", "meta", "source"}
 
 
+def test_tasks_of_a_benchmark_never_become_training_data(run: Run, store: str, tmp_path: Path) -> None:
+    everything = run("export", "--store", store, "--out", str(tmp_path / "all.jsonl"))
+    asked = json.loads((tmp_path / "all.jsonl").read_text().splitlines()[0])["messages"][1]["content"]
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "benchmark.json").write_text(json.dumps([{"question": asked.upper()}]))
+
+    options = ("--decontaminate", str(tmp_path / "texts"), "--out", str(tmp_path / "clean.jsonl"))
+    document = run("export", "--store", store, *options)
+
+    assert document["records"] == everything["records"] - 1
+    assert document["left_out"] == {"contaminated": 1}
+    assert document["compared_with"]["files"] == 1
+    assert asked not in [json.loads(line)["messages"][1]["content"] for line in (tmp_path / "clean.jsonl").open()]
+
+
 def test_a_run_below_its_gates_is_recorded_and_not_the_latest(
     run: Run, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
