@@ -35,7 +35,7 @@ def test_there_are_exactly_four_meta_tools() -> None:
     assert list(functions) == ["list_services", "list_tools", "describe_tool", "call_tool"]
     for item in functions.values():
         jsonschema_rs.meta.validate(item["parameters"])
-        assert item["parameters"]["required"] == list(item["parameters"]["properties"])
+        assert item["parameters"].get("required", []) == list(item["parameters"]["properties"])
 
 
 def test_an_agent_finds_its_way_from_nothing_to_a_call() -> None:
