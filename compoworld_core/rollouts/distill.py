@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from compoworld_core.errors import BudgetExhausted, InputError
+from compoworld_core.errors import InputError, StorageError
 from compoworld_core.rollouts.episode import EpisodeLimits, failed_episode, run_episode
 from compoworld_core.rollouts.policy import PolicyFactory
 from compoworld_core.rollouts.trajectory import EpisodeError, ErrorKind, Trajectory
@@ -114,7 +114,9 @@ async def distill(
         Trajectories by task, then by rollout index.
 
     Raises:
-        BudgetExhausted: Policies may spend nothing more. No episode was begun since, and those in progress have ended.
+        InputError: What all episodes need is not right: a key, a budget that is spent. No episode was begun since, and
+            those in progress have ended.
+        StorageError: What was paid for cannot be kept.
     """
     if samples < 1 or concurrency < 1:
         raise InputError(f"samples={samples}, concurrency={concurrency}: both need to be at least 1")
@@ -135,7 +137,7 @@ async def distill(
         while running:
             for trajectory in await handed_out():
                 yield trajectory
-    except BudgetExhausted:
+    except (InputError, StorageError):
         await asyncio.gather(*running, return_exceptions=True)
         raise
     finally:
@@ -161,7 +163,7 @@ class _Crew:
         self._gate = asyncio.Semaphore(concurrency)
         self._turn = asyncio.Lock()
         self._notes = notes
-        self._spent: BudgetExhausted | None = None
+        self._stopped_by: InputError | StorageError | None = None
 
     async def work(self, task: Task, samples: int, stopping: Stopping) -> list[Trajectory]:
         """The rollouts of a task that it needs."""
@@ -183,13 +185,13 @@ class _Crew:
         async with self._gate:
             async with self._turn:  # to open a world takes long: between two of them, others hear their answers
                 await asyncio.sleep(0)
-            if self._spent is not None:
-                raise self._spent
+            if self._stopped_by is not None:
+                raise self._stopped_by
             start = time.monotonic()
             try:
                 trajectory = await self._run(task, index)
-            except BudgetExhausted as error:
-                self._spent = error
+            except (InputError, StorageError) as error:
+                self._stopped_by = error
                 raise
             self._notes.seconds[f"{task.id}/{index}"] = time.monotonic() - start
             return trajectory
@@ -202,7 +204,7 @@ class _Crew:
             return failed_episode(task, "", index, EpisodeError.of(kind, error))
         try:
             return await run_episode(task, self._catalogue, policy, limits=self._limits, rollout_idx=index)
-        except BudgetExhausted:
+        except (InputError, StorageError):
             raise
         except Exception as error:  # run_episode raises nothing else; if it does, it is a bug that costs this row only
             return failed_episode(task, "", index, EpisodeError.of("bug", error))

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from compoworld_core.errors import BudgetExhausted, CompoWorldError, InputError, InvalidArguments, TransientError
+from compoworld_core.errors import CompoWorldError, InputError, InvalidArguments, StorageError, TransientError
 from compoworld_core.llm.messages import (
     AssistantMessage,
     Message,
@@ -64,7 +64,8 @@ async def run_episode(
     """Let a policy work on a task, and judge what it did.
 
     Raises:
-        BudgetExhausted: The policy may spend nothing more; there is no trajectory.
+        InputError: What the policy or the world needs is not right (a key, a spent budget), which no row can mend.
+        StorageError: What was paid for cannot be kept.
     """
     try:
         world = open_world(task.recipe, catalogue)
@@ -148,7 +149,7 @@ class _Episode:
             return EpisodeError.saying("limit", f"no answer after {self._limits.max_steps} messages")
         except _Ended as ended:
             return ended.error
-        except BudgetExhausted:
+        except (InputError, StorageError):
             raise
         except Exception as error:
             return EpisodeError.of(_kind(error, "bug"), error)
@@ -162,7 +163,7 @@ class _Episode:
             if current is None or current.cancelling():
                 raise
             _end("policy", "the policy cancelled its own answer")
-        except BudgetExhausted:
+        except (InputError, StorageError):
             raise
         except TransientError as error:
             raise _Ended(EpisodeError.of("transient", error)) from error

@@ -37,7 +37,7 @@ class Policy(Protocol):
         Raises:
             PolicyFailure: There is no way to go on.
             ModelFailure: A model gave no usable answer.
-            BudgetExhausted: Nothing more may be spent.
+            InputError: It cannot be asked as things are: a key is wrong, a budget is spent. This ends all episodes.
             TransientError: There is no answer now, but there may be later.
         """
         ...

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compoworld_core.errors import BudgetExhausted, InputError, TransientError
+from compoworld_core.errors import BudgetExhausted, InputError, StorageError, TransientError
 from compoworld_core.llm.messages import AssistantMessage
 from compoworld_core.rollouts.distill import Notes, Skip, Stopping, distill
 from compoworld_core.rollouts.oracle import oracles
@@ -205,13 +205,16 @@ def test_task_is_left_when_further_rollouts_would_teach_nothing(
     assert len(rows) + sum(item.rollouts for item in notes.skipped.values()) == 2 * 6, "every rollout is accounted for"
 
 
-def test_spent_budget_begins_no_episode_and_lets_those_in_progress_end(tasks: list[Task], catalogue: Catalogue) -> None:
+@pytest.mark.parametrize("fault", [BudgetExhausted, InputError, StorageError])
+def test_what_stops_all_begins_no_episode_and_lets_those_in_progress_end(
+    fault: type[Exception], tasks: list[Task], catalogue: Catalogue
+) -> None:
     begun: list[int] = []
     ended: list[int] = []
 
     class Ends(Scripted):
         def __init__(self, index: int) -> None:
-            super().__init__(BudgetExhausted if index == 0 else DONE)
+            super().__init__(fault if index == 0 else DONE)
             self._index = index
             begun.append(index)
 
@@ -221,7 +224,7 @@ def test_spent_budget_begins_no_episode_and_lets_those_in_progress_end(tasks: li
             ended.append(self._index)
             return await super().respond(messages, tools)
 
-    with pytest.raises(BudgetExhausted):
+    with pytest.raises(fault):
         collect(tasks[:1], catalogue, lambda _, index: Ends(index), samples=8, concurrency=3)
 
     assert begun == [0, 1, 2]

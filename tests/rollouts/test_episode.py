@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from compoworld_core.errors import InputError, TransientError
+from compoworld_core.errors import TransientError
 from compoworld_core.library.registry import library_package, library_services
 from compoworld_core.llm.messages import AssistantMessage, Message, ToolCall, ToolMessage, Usage
 from compoworld_core.rollouts.episode import EpisodeLimits, run_episode
@@ -50,7 +50,6 @@ def test_doing_nothing_is_judged_and_fails(task: Task, catalogue: Catalogue) -> 
         (PolicyFailure, "policy", "by design"),
         (ZeroDivisionError, "policy", "ZeroDivisionError: by design"),
         (TimeoutError, "policy", "TimeoutError: by design"),
-        (InputError, "policy", "by design"),
         (asyncio.CancelledError, "policy", "the policy cancelled its own answer"),
         (TransientError, "transient", "TransientError: by design"),
         (None, "policy", "answered with a NoneType"),
@@ -58,7 +57,7 @@ def test_doing_nothing_is_judged_and_fails(task: Task, catalogue: Catalogue) -> 
         (AssistantMessage(content="\ud800"), "policy", "not to be stored as JSON"),
         (lambda: ToolCall(id="", name="x", arguments="{}"), "policy", "ValidationError"),
     ],
-    ids="gives_up bug timeout bad_input cancelled transient nothing plain_dict surrogate bad_call".split(),
+    ids="gives_up bug timeout cancelled transient nothing plain_dict surrogate bad_call".split(),
 )
 def test_policy_that_fails_or_talks_garbage_ends_in_a_typed_error(
     said: Any, kind: str, message: str, task: Task, catalogue: Catalogue
