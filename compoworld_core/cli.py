@@ -33,6 +33,8 @@ STAGES: Final = {
     "validate": "Check every tool and decide which ones agents may see.",
     "sample-tasks": "Compose services into tasks that pass every gate.",
     "distill": "Work on every task with a policy (by default one that replays solutions); record each episode.",
+    "sft": "Fine-tune a model on the selected trajectories (needs the extra `train`).",
+    "grpo": "Let the fine-tuned model learn from its own rollouts (needs the extra `train`).",
     "report": "Write one HTML page about everything that was made.",
 }
 INTERRUPTED: Final = 130
@@ -162,14 +164,14 @@ def run(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> int:
-    """Run all stages; what is committed already is skipped."""
+    """Run all stages but training; what is committed already is skipped."""
     from compoworld_core.pipeline.run import explain_failure, own_page, publish_report, record_run
-    from compoworld_core.pipeline.stages import GRAPH
+    from compoworld_core.pipeline.stages import EVERYTHING
     from compoworld_core.storage import open_store
 
     settings = _load(config, store, source, limit, workers)
     opened = open_store(settings.store)
-    results = _run_stages(opened, settings, GRAPH.order, as_json)
+    results = _run_stages(opened, settings, EVERYTHING, as_json)
     record = record_run(opened, __version__, results, settings.gates)
     report = publish_report(opened, record.location("reports"))
     if record.failed_gates:  # the page on top belongs to the latest run, even where it is the same

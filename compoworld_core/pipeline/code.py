@@ -19,6 +19,7 @@ BELOW: Final[Mapping[str, tuple[str, ...]]] = {
     "worlds": ("services",),
     "tasks": ("worlds",),
     "rollouts": ("tasks",),
+    "training": ("rollouts",),
     "viewer": ("rollouts", "synthesis"),
 }
 """Rooms and the ones right below; `errors` and `storage` are below all."""

@@ -25,9 +25,11 @@ from compoworld_core.pipeline.work.distill import DistillConfig
 from compoworld_core.pipeline.work.report import ReportConfig
 from compoworld_core.pipeline.work.sample_tasks import SampleTasksConfig
 from compoworld_core.pipeline.work.synthesize import SynthesizeConfig
+from compoworld_core.pipeline.work.training import GrpoConfig, SftConfig
 from compoworld_core.pipeline.work.validate import ValidateConfig
 from compoworld_core.rollouts.selection import SelectionRules
 from compoworld_core.services.world_model.settings import WorldModelConfig, WorldModelUser
+from compoworld_core.training.config import TrainingConfig
 
 PREFIX: Final = "COMPOWORLD_"
 
@@ -57,6 +59,7 @@ class RunConfig(BaseModel):
     tasks: SampleTasksConfig = SampleTasksConfig()
     distill: DistillConfig = DistillConfig()
     export: SelectionRules = SelectionRules()
+    training: TrainingConfig = TrainingConfig()
     report: ReportConfig = ReportConfig()
     llm: LlmConfig = LlmConfig()
     world_model: WorldModelConfig = WorldModelConfig()
@@ -91,6 +94,8 @@ class RunConfig(BaseModel):
             "validate": self.validate_,
             "sample-tasks": self.tasks,
             "distill": self.distill,
+            "sft": SftConfig.of(self.training, self.export),
+            "grpo": GrpoConfig.of(self.training),
             "report": self.report,
         }
 

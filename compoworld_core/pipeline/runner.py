@@ -172,7 +172,7 @@ def run_shard(store: Store, plan: StagePlan, index: int) -> None:
 
 def _make_shard(store: Store, plan: StagePlan, index: int) -> None:
     stage = plan.stage
-    shard = Shard(index, plan.shards, store)
+    shard = Shard(index, plan.shards, plan.key, store)
     start = time.monotonic()
     with ExitStack() as stack:
         writers: dict[type[BaseModel], DatasetWriter[Any]] = {

@@ -38,12 +38,14 @@ class Shard:
     """One of a stage's shards.
 
     Attributes:
-        store: Where to keep what is paid for before it is used: answers of models, finished sessions.
+        key: The stage's key.
+        store: Where to keep what is paid for before it is used: answers of models, finished sessions, checkpoints.
         notes: Evidence (durations, costs) for the sidecar; never content.
     """
 
     index: int
     count: int
+    key: str
     store: Store
     notes: dict[str, Any] = field(default_factory=dict)
 
@@ -116,6 +118,7 @@ class Stage(Generic[Config]):
         outside: JSON that stands for what it reads beside its inputs, such as the digest of a file.
         deterministic: Whether every attempt makes the same rows. Otherwise there must be one output only: two could
             come from different attempts.
+        extra: The optional dependencies that it needs; a run of everything leaves such a stage out.
     """
 
     name: str
@@ -127,6 +130,7 @@ class Stage(Generic[Config]):
     rooms: tuple[str, ...]
     outside: Callable[[Config], Any] = _nothing
     deterministic: bool = True
+    extra: str = ""
 
     def __post_init__(self) -> None:
         if len({item.row for item in self.outputs}) < len(self.outputs) or not self.outputs:

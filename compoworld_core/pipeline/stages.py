@@ -1,6 +1,7 @@
 """The stages and their order; the only place that knows them.
 
     crawl ─► synthesize ─► validate ─► sample-tasks ─► distill ─► report
+                                                        └─────► sft ─► grpo   (with the extra `train`)
 
 The order is not written down: a stage comes after those that make what it reads. A stage is added by declaring it here
 and naming it where people meet it: a section in `config.py`, a verb in `cli.py`, an entry point in `jobs/`.
@@ -12,12 +13,13 @@ from typing import Any, Final
 
 from compoworld_core.pipeline.graph import StageGraph
 from compoworld_core.pipeline.stage import Stage
-from compoworld_core.pipeline.work import crawl, distill, report, sample_tasks, synthesize, validate
+from compoworld_core.pipeline.work import crawl, distill, report, sample_tasks, synthesize, training, validate
 from compoworld_core.rollouts.trajectory import TRAJECTORIES
 from compoworld_core.services.datasets import SERVICES
 from compoworld_core.specs.datasets import REJECTIONS, SPECS
 from compoworld_core.synthesis.datasets import OMISSIONS, VERIFICATIONS
 from compoworld_core.tasks.datasets import ATTEMPTS, TASKS
+from compoworld_core.training.datasets import GRPO_MODELS, SFT_MODELS
 
 STAGES: Final[tuple[Stage[Any], ...]] = (
     Stage(
@@ -68,6 +70,28 @@ STAGES: Final[tuple[Stage[Any], ...]] = (
         deterministic=False,  # an endpoint may fail one attempt and answer another
     ),
     Stage(
+        name="sft",
+        config=training.SftConfig,
+        inputs=(TRAJECTORIES, TASKS),
+        outputs=(SFT_MODELS,),
+        plan=training.plan,
+        run=training.fine_tune,
+        rooms=("training", "library"),
+        deterministic=False,
+        extra="train",
+    ),
+    Stage(
+        name="grpo",
+        config=training.GrpoConfig,
+        inputs=(SERVICES, TASKS, SFT_MODELS),
+        outputs=(GRPO_MODELS,),
+        plan=training.plan,
+        run=training.reinforce,
+        rooms=("training", "library"),
+        deterministic=False,
+        extra="train",
+    ),
+    Stage(
         name="report",
         config=report.ReportConfig,
         inputs=report.READ,
@@ -80,3 +104,6 @@ STAGES: Final[tuple[Stage[Any], ...]] = (
 )
 
 GRAPH: Final = StageGraph(STAGES)
+
+EVERYTHING: Final = tuple(name for name in GRAPH.order if not GRAPH[name].extra)
+"""What a run of everything runs: the stages that need no optional dependencies."""

@@ -6,13 +6,17 @@ left out when a config is dumped, so a run that moved to a larger cluster goes o
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from compoworld_core.errors import InputError
 from compoworld_core.training.memory import Offload
-from compoworld_core.training.reward import FLOOR, RewardName
+
+RewardName = Literal["completion_focused", "uniform", "binary"]
+
+FLOOR: Final = 0.01
+"""λ: the least weight of a criterion before normalisation, so that one which all pass still counts."""
 
 
 class _Data(BaseModel):

@@ -40,6 +40,16 @@ class Fitting:
         """Share of a batch that would be padding if every row were padded to the longest."""
         return 1 - sum(self.tokens) / (max(self.tokens) * len(self.tokens)) if self.tokens else 0.0
 
+    def told(self) -> dict[str, object]:
+        """The figures, for whoever reads how a training went."""
+        return {
+            "whole": self.whole,
+            "cut": self.cut,
+            "dropped": len(self.dropped),
+            "tokens": sum(self.tokens),
+            "padding_waste": round(self.padding_waste, 4),
+        }
+
 
 def fit(records: Iterable[JsonObject], tokenizer: Any, context_tokens: int) -> Fitting:
     """Fit records into a context.

@@ -8,21 +8,18 @@ and binary rewards are here to compare with.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from compoworld_core.errors import InputError
+from compoworld_core.training.config import FLOOR, RewardName
 
-RewardName = Literal["completion_focused", "uniform", "binary"]
 Passed = NDArray[np.bool_]
 Rewards = NDArray[np.float64]
 
 _LEAST_SPREAD: Final = 1e-9
-
-FLOOR: Final = 0.01
-"""λ: the least weight of a criterion before normalisation, so that one which all pass still counts."""
 
 
 def criterion_weights(passed: Passed, floor: float = FLOOR) -> Rewards:

@@ -9,6 +9,7 @@ import pytest
 
 from compoworld_core.errors import InputError
 from compoworld_core.pipeline.config import load_config
+from compoworld_core.pipeline.stages import GRAPH
 from compoworld_core.pipeline.work.report import ReportConfig
 from compoworld_core.rollouts.selection import SelectionRules
 from compoworld_core.services.world_model.settings import WorldModelUser
@@ -24,7 +25,7 @@ def test_defaults_need_nothing() -> None:
 
     assert config.crawl.source == "bundled"
     assert config.workers >= 1
-    assert set(config.stages) == {"crawl", "synthesize", "validate", "sample-tasks", "distill", "report"}
+    assert set(config.stages) == set(GRAPH.order)
 
 
 def test_flags_win_over_the_environment_and_that_over_the_file(file: Path) -> None:

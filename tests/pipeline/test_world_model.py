@@ -83,7 +83,7 @@ def play(
 ) -> list[Trajectory]:
     async def together() -> list[Trajectory]:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))  # none to spare
-        shard = Shard(0, 1, FileStore(store))
+        shard = Shard(0, 1, "key", FileStore(store))
         async with open_pool(config, shard) as pool:
             others = [library_package(name) for name in SERVICES if name != "crm"]
             predictor = open_world_model(config, pool, shard)
@@ -166,7 +166,7 @@ def test_a_spent_budget_ends_the_episode_and_keeps_what_was_paid(tmp_path: Path)
 def test_asking_in_the_loops_own_thread_is_refused_not_waited_for(tmp_path: Path) -> None:
     async def ask() -> None:
         config = user("http://127.0.0.1:9/v1")
-        async with open_pool(config, Shard(0, 1, FileStore(tmp_path))) as pool:
+        async with open_pool(config, Shard(0, 1, "key", FileStore(tmp_path))) as pool:
             asking = LoopAsk(pool, "simulator", asyncio.get_running_loop())
             asking([UserMessage(content="?")], item="x", sample=0)
 
@@ -176,7 +176,7 @@ def test_asking_in_the_loops_own_thread_is_refused_not_waited_for(tmp_path: Path
 
 def test_a_stage_without_the_section_has_no_world_model(tmp_path: Path) -> None:
     async def opened() -> Any:
-        shard = Shard(0, 1, FileStore(tmp_path))
+        shard = Shard(0, 1, "key", FileStore(tmp_path))
         async with open_pool(WorldModelUser(), shard) as pool:
             return open_world_model(WorldModelUser(), pool, shard)
 

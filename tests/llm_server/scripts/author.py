@@ -1,4 +1,4 @@
-"""The author: works through pi's tools, reads the spec, writes a service by rule, runs the check and mends what it says.
+"""The author: works through pi's tools, reads the spec, writes a service by rule, and mends what the check says.
 
 It is as stateless as any script: where it stands follows from the tool results that the conversation holds.
 """

@@ -48,7 +48,7 @@ class Workshop:
         chosen = SynthesizeConfig.model_validate(
             {"author": "pi", "model": "author", "adversary": "adversary", **config}
         ).with_models(models)
-        shard = Shard(0, 1, open_store(self.folder), self.notes)
+        shard = Shard(0, 1, "key", open_store(self.folder), self.notes)
         with pi.open_pi_author(chosen, shard) as author:
             return list(synthesize.synthesize(spec, author))
 

@@ -1,0 +1,46 @@
+"""One process of a GRPO job: it opens the worlds of its rollouts by itself, out of the services in the store.
+
+`python -m compoworld_core.pipeline.work.grpo_process JOB.json`; the launcher starts as many as the layout has.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from compoworld_core.pipeline.stage import Input
+from compoworld_core.pipeline.work.opening import host_pool, open_catalogue
+from compoworld_core.services.datasets import SERVICES
+from compoworld_core.storage import DatasetLocation, open_store
+from compoworld_core.tasks.task import Task
+from compoworld_core.training.grpo import GrpoJob, train
+
+
+class Worlds(BaseModel):
+    """A job, and where the services of its worlds lie."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    job: GrpoJob
+    services: DatasetLocation
+
+
+def main() -> None:
+    """Run the job that the first argument names."""
+    worlds = Worlds.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    store = open_store(worlds.job.store)
+    lines = Path(worlds.job.tasks).read_text(encoding="utf-8").splitlines()
+    try:
+        train(
+            worlds.job,
+            [Task.model_validate_json(line) for line in lines],
+            open_catalogue(Input(store, worlds.services, SERVICES)),
+        )
+    finally:
+        host_pool().close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""Training stages: a model learns from selected trajectories, then from its own rollouts.
+
+What a stage leaves is a folder that can be loaded and served: weights, tokenizer, template, and how the training went.
+Checkpoints go to the store while it runs, under the stage's key; a stage that was killed goes on from the newest one.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from compoworld_core.errors import InputError
+from compoworld_core.pipeline.stage import Inputs, Shard
+from compoworld_core.rollouts.export import export_records
+from compoworld_core.rollouts.selection import SelectionRules, select
+from compoworld_core.rollouts.trajectory import TRAJECTORIES
+from compoworld_core.services.datasets import SERVICES
+from compoworld_core.storage import canonical_json
+from compoworld_core.tasks.datasets import TASKS
+from compoworld_core.training.config import GrpoSettings, Layout, SftSettings, TinyModel, TrainingConfig
+from compoworld_core.training.datasets import SFT_MODELS, keep_model, lay_out_model
+from compoworld_core.training.launch import launch
+
+_HELD_OUT_EVERY: Final = 20
+"""One conversation of so many is not trained on; its loss is measured."""
+
+
+class _Config(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    layout: Layout = Field(default=Layout(), exclude=True)
+
+
+class SftConfig(_Config):
+    """What supervised fine-tuning starts from, learns from, and how."""
+
+    base: str | None = None
+    tiny: TinyModel = TinyModel()
+    settings: SftSettings = SftSettings()
+    selection: SelectionRules = SelectionRules()
+
+    @classmethod
+    def of(cls, training: TrainingConfig, selection: SelectionRules) -> SftConfig:
+        """Out of the sections `training` and `export`."""
+        tiny = TinyModel() if training.base else training.tiny
+        return cls(base=training.base, tiny=tiny, settings=training.sft, selection=selection, layout=training.layout)
+
+
+class GrpoConfig(_Config):
+    """How a model learns from its own rollouts."""
+
+    settings: GrpoSettings = GrpoSettings()
+
+    @classmethod
+    def of(cls, training: TrainingConfig) -> GrpoConfig:
+        """Out of the section `training`."""
+        return cls(settings=training.grpo, layout=training.layout)
+
+
+def plan(config: _Config, inputs: Inputs) -> int:
+    """One: processes of a training job are no shards."""
+    return 1
+
+
+def fine_tune(config: SftConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseModel]:
+    """The files of the fine-tuned model.
+
+    Raises:
+        InputError: The training libraries are missing, or there is nothing to learn from.
+    """
+    _require_libraries()
+    from compoworld_core.training import conversations, tiny
+    from compoworld_core.training.sft import SftJob
+
+    trajectories, tasks = tuple(inputs[TRAJECTORIES]), tuple(inputs[TASKS])
+    selection = select(trajectories, tasks, config.selection)
+    records = list(export_records(selection.kept(trajectories), tasks))
+    if not records:
+        raise InputError("sft: no trajectory is training data; `compoworld export` tells why")
+    with tempfile.TemporaryDirectory(prefix="sft-") as name:
+        work = Path(name)
+        base = config.base or str(work / "base")
+        if config.base is None:
+            tokenizer = tiny.make_tokenizer(
+                conversations.texts_of(records), config.tiny.vocabulary, config.settings.context_tokens
+            )
+            made = tiny.make_model(
+                tokenizer,
+                context_tokens=config.settings.context_tokens,
+                layers=config.tiny.layers,
+                hidden=config.tiny.hidden,
+                heads=config.tiny.heads,
+                seed=config.tiny.seed,
+            )
+            made.save_pretrained(base)
+            tokenizer.save_pretrained(base)
+        else:
+            from transformers import AutoTokenizer
+
+            tokenizer = AutoTokenizer.from_pretrained(base)
+        fitting = conversations.fit(records, tokenizer, config.settings.context_tokens)
+        if not fitting.rows:
+            raise InputError(
+                f"sft: no conversation begins within training.sft.context_tokens={config.settings.context_tokens}"
+            )
+        held_out = fitting.rows[_HELD_OUT_EVERY - 1 :: _HELD_OUT_EVERY]
+        rows = [row for place, row in enumerate(fitting.rows) if place % _HELD_OUT_EVERY != _HELD_OUT_EVERY - 1]
+        conversations.write_rows(rows, work / "rows.jsonl")
+        conversations.write_rows(held_out, work / "held_out.jsonl")
+        job = SftJob(
+            model=base,
+            rows=str(work / "rows.jsonl"),
+            held_out=str(work / "held_out.jsonl") if held_out else None,
+            out=str(work / "out"),
+            store=shard.store.uri,
+            run=shard.key,
+            settings=config.settings,
+            layout=config.layout,
+        )
+        yield from _trained(job, "compoworld_core.training.sft", config.layout, work, shard, fitting.told())
+
+
+def reinforce(config: GrpoConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseModel]:
+    """The files of the model that learned from its rollouts.
+
+    Raises:
+        InputError: The training libraries are missing, or there is no task to learn from.
+    """
+    _require_libraries()
+    from compoworld_core.pipeline.work.grpo_process import Worlds
+    from compoworld_core.training.grpo import GrpoJob
+
+    tasks = [task for task in inputs[TASKS] if task.split == "rl"]
+    if not tasks:
+        raise InputError("grpo: there are no tasks of split rl; raise tasks.count or tasks.shares.rl")
+    with tempfile.TemporaryDirectory(prefix="grpo-") as name:
+        work = Path(name)
+        base = lay_out_model(shard.store, inputs[SFT_MODELS], work / "base")
+        (work / "tasks.jsonl").write_text("\n".join(map(canonical_json, tasks)), encoding="utf-8")
+        job = GrpoJob(
+            model=str(base),
+            tasks=str(work / "tasks.jsonl"),
+            out=str(work / "out"),
+            store=shard.store.uri,
+            run=shard.key,
+            settings=config.settings,
+            layout=config.layout,
+        )
+        worlds = Worlds(job=job, services=inputs[SERVICES].location)
+        yield from _trained(worlds, "compoworld_core.pipeline.work.grpo_process", config.layout, work, shard, {})
+
+
+def _trained(
+    job: BaseModel, module: str, layout: Layout, work: Path, shard: Shard, told: dict[str, object]
+) -> Iterator[BaseModel]:
+    """Launch a job, and keep the model that it leaves."""
+    (work / "job.json").write_text(job.model_dump_json(), encoding="utf-8")
+    launch(layout, module, work / "job.json")
+    model = work / "out" / "model"
+    (work / "out" / "metrics.jsonl").replace(model / "metrics.jsonl")
+    if told:
+        (model / "data.json").write_text(json.dumps(told, indent=2, sort_keys=True), encoding="utf-8")
+    yield from keep_model(shard.store, model)
+
+
+def _require_libraries() -> None:
+    missing = [name for name in ("torch", "transformers", "trl", "datasets") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InputError(
+            f"training needs {', '.join(missing)}: run `pip install 'compoworld[train]'` (on a machine without a GPU, "
+            "install the CPU build of torch first), or `make setup-train` in a checkout"
+        )
