@@ -1,7 +1,7 @@
 """A client of the storm tests, in a process of its own: it can be killed, and its time and memory are nobody else's.
 
 `python -m tests.llm.storm JSON` distils episodes with a pool of one model and prints, as one line of JSON, what came of
-each and what it took. The teacher of the other side is made by `teacher`.
+each and what it took. `teacher` and `quitter` make the model of the other side.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from compoworld_core.llm.journal import Journal
 from compoworld_core.llm.pool import ModelPool
 from compoworld_core.rollouts.distill import distill
 from compoworld_core.storage import open_store
+from compoworld_core.storage.digest import JsonObject
 from compoworld_core.tasks.task import Task
+from tests.llm_server import Reply, Script
 from tests.llm_server.scripts.teacher import Teacher, of_tasks
 from tests.rollouts.complaint import complaint_task, open_catalogue
 
@@ -94,6 +96,17 @@ def storm_tasks(count: int) -> Iterator[Task]:
 def teacher(tasks: int) -> Teacher:
     """Solves them."""
     return of_tasks(storm_tasks(tasks), open_catalogue())
+
+
+def quitter() -> Script:
+    """Looks around and gives up: the shortest episode that there is."""
+
+    def say(request: JsonObject) -> Reply:
+        if any(message["role"] == "tool" for message in request["messages"]):
+            return Reply(content="I give up.")
+        return Reply(tool_calls=[("list_services", {})])
+
+    return say
 
 
 def model_config(base_url: str, concurrency: int) -> ModelConfig:
