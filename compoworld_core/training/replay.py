@@ -7,7 +7,8 @@ success's own tokens. It has to be trained on like a rollout; a success that onl
 teach them nothing but to be less likely.
 
 It takes the place of a rollout, so that batches keep their shape on every process. The place never depends on how
-well a rollout did, or the group would no longer show what the policy does."""
+well a rollout did, or the group would no longer show what the policy does.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 The need of a group is the mean share of its rollouts that fail a criterion: 1 where all fail everything, 0 where all
 pass everything. A task's need is what its own groups have shown, newer ones counting more. With many tasks most are
 never drawn twice, so it starts from the need of what the task demands, over all groups of tasks that demand it. Every
-task keeps a least weight: what is solved may be forgotten, and what is hopeless now may not stay so."""
+task keeps a least weight: what is solved may be forgotten, and what is hopeless now may not stay so.
+"""
 
 from __future__ import annotations
 
