@@ -7,9 +7,12 @@ beforehand: a build that is killed leaves a lock on which later ones would wait 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from compoworld_core.errors import CompoWorldError
 from compoworld_core.training.config import Layout
 
 
@@ -81,3 +84,12 @@ def finish(trainer: Any) -> None:
 
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
+
+
+def run(job: Callable[[], None]) -> None:
+    """Do a process's part of a job; what is wrong decides the exit code, as in the job contract."""
+    try:
+        job()
+    except CompoWorldError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(error.exit_code)

@@ -100,4 +100,4 @@ def _router(model: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    train(SftJob.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    distributed.run(lambda: train(SftJob.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8"))))

@@ -15,6 +15,7 @@ from compoworld_core.pipeline.work.opening import host_pool, open_catalogue
 from compoworld_core.services.datasets import SERVICES
 from compoworld_core.storage import DatasetLocation, open_store
 from compoworld_core.tasks.task import Task
+from compoworld_core.training import distributed
 from compoworld_core.training.grpo import GrpoJob, train
 
 
@@ -43,4 +44,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    distributed.run(main)

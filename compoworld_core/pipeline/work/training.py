@@ -75,7 +75,8 @@ def fine_tune(config: SftConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseM
         InputError: The training libraries are missing, or there is nothing to learn from.
     """
     _require_libraries()
-    from compoworld_core.training import conversations, tiny
+    from compoworld_core.training.base import prepare
+    from compoworld_core.training.conversations import write_rows
     from compoworld_core.training.sft import SftJob
 
     trajectories, tasks = tuple(inputs[TRAJECTORIES]), tuple(inputs[TASKS])
@@ -85,34 +86,15 @@ def fine_tune(config: SftConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseM
         raise InputError("sft: no trajectory is training data; `compoworld export` tells why")
     with tempfile.TemporaryDirectory(prefix="sft-") as name:
         work = Path(name)
-        base = config.base or str(work / "base")
-        if config.base is None:
-            tokenizer = tiny.make_tokenizer(
-                conversations.texts_of(records), config.tiny.vocabulary, config.settings.context_tokens
-            )
-            made = tiny.make_model(
-                tokenizer,
-                context_tokens=config.settings.context_tokens,
-                layers=config.tiny.layers,
-                hidden=config.tiny.hidden,
-                heads=config.tiny.heads,
-                seed=config.tiny.seed,
-            )
-            made.save_pretrained(base)
-            tokenizer.save_pretrained(base)
-        else:
-            from transformers import AutoTokenizer
-
-            tokenizer = AutoTokenizer.from_pretrained(base)
-        fitting = conversations.fit(records, tokenizer, config.settings.context_tokens)
+        base, fitting = prepare(config.base, config.tiny, config.settings, records, work / "base")
         if not fitting.rows:
             raise InputError(
                 f"sft: no conversation begins within training.sft.context_tokens={config.settings.context_tokens}"
             )
         held_out = fitting.rows[_HELD_OUT_EVERY - 1 :: _HELD_OUT_EVERY]
         rows = [row for place, row in enumerate(fitting.rows) if place % _HELD_OUT_EVERY != _HELD_OUT_EVERY - 1]
-        conversations.write_rows(rows, work / "rows.jsonl")
-        conversations.write_rows(held_out, work / "held_out.jsonl")
+        write_rows(rows, work / "rows.jsonl")
+        write_rows(held_out, work / "held_out.jsonl")
         job = SftJob(
             model=base,
             rows=str(work / "rows.jsonl"),

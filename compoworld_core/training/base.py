@@ -1,0 +1,47 @@
+"""The model that training starts from: one that is there, or a tiny one made for the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoTokenizer
+
+from compoworld_core.storage.digest import JsonObject
+from compoworld_core.training.config import SftSettings, TinyModel
+from compoworld_core.training.conversations import Fitting, fit, texts_of
+from compoworld_core.training.tiny import make_model, make_tokenizer
+
+
+def prepare(
+    base: str | None, tiny: TinyModel, settings: SftSettings, records: Sequence[JsonObject], folder: Path
+) -> tuple[str, Fitting]:
+    """Have the model ready, and the records fitted to it.
+
+    Args:
+        base: Folder or hub id; a tiny model is made if left out.
+        tiny: Its sizes.
+        settings: Have the context.
+        records: To be trained on.
+        folder: Where a tiny model may be laid.
+
+    Returns:
+        What to load the model from, and the records as it is to read them.
+    """
+    tokenizer: Any
+    if base is not None:
+        tokenizer = AutoTokenizer.from_pretrained(base)
+        return base, fit(records, tokenizer, settings.context_tokens)
+    tokenizer = make_tokenizer(texts_of(records), tiny.vocabulary, settings.context_tokens)
+    model = make_model(
+        tokenizer,
+        context_tokens=settings.context_tokens,
+        layers=tiny.layers,
+        hidden=tiny.hidden,
+        heads=tiny.heads,
+        seed=tiny.seed,
+    )
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder), fit(records, tokenizer, settings.context_tokens)
