@@ -7,7 +7,6 @@ connections are aiohttp's, which cost the same however many are open: a pool of 
 from __future__ import annotations
 
 import asyncio
-from json import JSONDecodeError
 from typing import Any
 
 import aiohttp
@@ -18,6 +17,7 @@ from compoworld_core.errors import CompoWorldError
 from compoworld_core.llm.completion import Assembly, CutShort, MalformedCompletion, normal_completion
 from compoworld_core.llm.config import Endpoint, ModelConfig
 from compoworld_core.llm.failures import Unanswered, sorted_failure
+from compoworld_core.llm.hooks import hooks
 from compoworld_core.llm.request import Request
 from compoworld_core.storage.digest import JsonObject
 
@@ -44,7 +44,9 @@ class Client:
             api_key=self._key or "none",  # the client insists on one
             max_retries=0,
             timeout=timeout,
-            http_client=DefaultAioHttpClient(limits=limits, timeout=timeout, follow_redirects=False),
+            http_client=DefaultAioHttpClient(
+                limits=limits, timeout=timeout, follow_redirects=False, event_hooks=hooks(self._key)
+            ),
         )
 
     async def close(self) -> None:
@@ -69,8 +71,8 @@ class Client:
         except (
             APIError,
             TimeoutError,
-            JSONDecodeError,
-            UnicodeDecodeError,
+            ValueError,  # no JSON, no UTF-8, a number that is too long
+            RecursionError,
             httpx2.HTTPError,
             aiohttp.ClientError,
         ) as error:

@@ -7,12 +7,16 @@ text that the model wrote; a call without an id, or with one that another has, g
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from typing import Any, Final
 
 from compoworld_core.llm.config import Price
 from compoworld_core.llm.messages import AssistantMessage, ToolCall, Usage, json_text
 from compoworld_core.storage.digest import JsonObject
+
+_MOST_TOKENS: Final = 10**12
+"""A count from here on is none."""
 
 _MOST_CHARS: Final = 16 * 1024 * 1024
 BYTES_PER_TOKEN: Final = 4
@@ -41,7 +45,7 @@ def normal_completion(raw: object) -> JsonObject:
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
         raise MalformedCompletion("its tool calls are no list of objects")
     assembly = Assembly()
-    for position, call in enumerate(calls):
+    for position, call in enumerate(_calls_of(message)):
         assembly.add_call({**call, "index": position})
     assembly.add_text(message)
     assembly.add_end(raw, choice)
@@ -78,9 +82,7 @@ class Assembly:
         delta = choice.get("delta")
         if isinstance(delta, dict):
             self.add_text(delta)
-            for call in delta.get("tool_calls") or ():
-                if not isinstance(call, dict):
-                    raise MalformedCompletion("a tool call is no object")
+            for call in _calls_of(delta):
                 self.add_call(call)
         self.add_end(chunk, choice)
 
@@ -88,6 +90,8 @@ class Assembly:
         """Text and reasoning of a message or a piece of it."""
         self._grow(self._content, delta.get("content") or delta.get("refusal"))
         self._grow(self._reasoning, delta.get("reasoning_content") or delta.get("reasoning"))
+        if not isinstance(index, int | str):
+            index = None
 
     def add_call(self, delta: JsonObject) -> None:
         """A tool call, or a piece of one; pieces belong together by index, or by id where there is none."""
@@ -103,7 +107,9 @@ class Assembly:
             name = function.get("name")
             call.name = call.name or (name if isinstance(name, str) else "")
             arguments = function.get("arguments")
-            self._grow(call.arguments, json_text(arguments) if isinstance(arguments, dict) else arguments)
+            # What JSON cannot say stays for the model to be told of.
+            text = json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, dict) else arguments
+            self._grow(call.arguments, text)
 
     def add_end(self, raw: object, choice: JsonObject) -> None:
         """Why it ended and what it took, where this piece tells."""
@@ -230,6 +236,13 @@ def _first(raw: object) -> JsonObject:
 
 
 def _plain_usage(usage: JsonObject) -> JsonObject | None:
+def _calls_of(message: JsonObject) -> list[JsonObject]:
+    calls = message.get("tool_calls") or []
+    if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
+        raise MalformedCompletion("its tool calls are no list of objects")
+    return calls
+
+
     """The numbers that matter, under the names that the form has for them; None where they tell nothing."""
     details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
@@ -243,7 +256,7 @@ def _plain_usage(usage: JsonObject) -> JsonObject | None:
 
 
 def _number(value: Any) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MOST_TOKENS else 0
 
 
 def _storable(text: str) -> str:

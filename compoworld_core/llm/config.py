@@ -8,6 +8,7 @@ makes finished work stale.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -70,12 +71,26 @@ class Endpoint(_Data):
             InputError: The variable is not set, or the file can't be read.
         """
         if self.key_env is not None:
+    @field_validator("key_env")
+    @classmethod
+    def _is_a_name(cls, name: str | None) -> str | None:
+        if name is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise PydanticCustomError("contradiction", "is no name of a variable; the key itself must not stand here")
+        return name
+
             value = os.environ.get(self.key_env, "").strip()
             if not value:
                 raise InputError(f"{self.base_url}: the environment variable {self.key_env} is not set; it has the key")
             return value
         if self.key_file is not None:
             try:
+        value = self._found_key()
+        if value is not None and not (value.isascii() and value.isprintable()):
+            place = f"the variable {self.key_env}" if self.key_env else f"the file {self.key_file}"
+            raise InputError(f"{self.base_url}: {place} has no key: no header can hold what is there")
+        return value
+
+    def _found_key(self) -> str | None:
                 value = Path(self.key_file).read_text(encoding="utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
                 raise InputError(f"{self.base_url}: the key file {self.key_file} cannot be read: {error}") from None

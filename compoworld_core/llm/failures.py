@@ -100,7 +100,7 @@ def wait_of(headers: Mapping[str, str]) -> float | None:
             if math.isfinite(wait):
                 return max(0.0, wait)
     if "retry-after" in headers:
-        with suppress(ValueError):
+        with suppress(ValueError, OverflowError):
             now = parsedate_to_datetime(headers["date"]).timestamp() if "date" in headers else time.time()
             return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - now)
     waits = [

@@ -187,4 +187,24 @@ def test_an_answer_costs_what_it_took_even_where_the_endpoint_does_not_tell(
     price = Price(prompt=Decimal(3), cached=Decimal("1.1"), completion=Decimal(10))
     answer = normal_completion(whole({"role": "assistant", "content": "x" * 24}, usage=usage))
 
-    assert usage_of(answer, 4 * 870, price).cost == expected
+    assert price.of(usage_of(answer, 4 * 870)) == expected
+
+
+@pytest.mark.parametrize("calls", [5, "a", {"0": "a"}, ["a"]], ids=str)
+def test_a_piece_whose_calls_are_none_is_refused(calls: object) -> None:
+    with pytest.raises(MalformedCompletion):
+        assembled(piece(tool_calls=calls), piece("stop"))
+
+
+@pytest.mark.parametrize("index", [[1], {}, None, 1.5], ids=str)
+def test_a_call_needs_no_index_that_makes_sense(index: Any) -> None:
+    (call_,) = calls_of(assembled(piece(tool_calls=[{"index": index, "function": {"name": "look"}}]), piece("stop")))
+
+    assert call_.name == "look"
+
+
+@pytest.mark.parametrize("tokens", [10**400, -(10**400)], ids=["huge", "negative"])
+def test_a_count_that_no_answer_takes_is_none(tokens: int) -> None:
+    counted = {"prompt_tokens": tokens, "completion_tokens": tokens}
+
+    assert "usage" not in normal_completion(whole({"content": "a"}, usage=counted))

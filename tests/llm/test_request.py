@@ -114,3 +114,8 @@ def test_extra_fields_leave_alone_what_is_ours(field: str) -> None:
 def test_an_endpoint_is_a_plain_url_without_credentials(url: str) -> None:
     with pytest.raises(ValidationError, match=r"http|credentials"):
         Endpoint(base_url=url)
+
+
+def test_a_key_does_not_stand_where_the_name_of_its_variable_should() -> None:
+    with pytest.raises(ValidationError, match="no name of a variable"):
+        Endpoint(base_url="http://localhost/v1", key_env="sk-canary")
