@@ -15,10 +15,10 @@ from compoworld_core.llm.config import Price
 from compoworld_core.llm.messages import AssistantMessage, ToolCall, Usage, json_text
 from compoworld_core.storage.digest import JsonObject
 
+_MOST_CHARS: Final = 16 * 1024 * 1024
 _MOST_TOKENS: Final = 10**12
 """A count from here on is none."""
 
-_MOST_CHARS: Final = 16 * 1024 * 1024
 BYTES_PER_TOKEN: Final = 4
 """Where an endpoint does not tell what an answer took, so that a budget holds there, too."""
 
@@ -41,9 +41,6 @@ def normal_completion(raw: object) -> JsonObject:
     message = choice.get("message")
     if not isinstance(message, dict):
         raise MalformedCompletion("it has no message")
-    calls = message.get("tool_calls") or []
-    if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-        raise MalformedCompletion("its tool calls are no list of objects")
     assembly = Assembly()
     for position, call in enumerate(_calls_of(message)):
         assembly.add_call({**call, "index": position})
@@ -90,12 +87,12 @@ class Assembly:
         """Text and reasoning of a message or a piece of it."""
         self._grow(self._content, delta.get("content") or delta.get("refusal"))
         self._grow(self._reasoning, delta.get("reasoning_content") or delta.get("reasoning"))
-        if not isinstance(index, int | str):
-            index = None
 
     def add_call(self, delta: JsonObject) -> None:
         """A tool call, or a piece of one; pieces belong together by index, or by id where there is none."""
         index, id = delta.get("index"), delta.get("id")
+        if not isinstance(index, int | str):
+            index = None
         call = self._at.get(index) if index is not None else (self._calls[-1] if self._calls and not id else None)
         if call is None or (id and call.id and id != call.id):
             call = _Call()
@@ -235,7 +232,6 @@ def _first(raw: object) -> JsonObject:
     return choices[0]
 
 
-def _plain_usage(usage: JsonObject) -> JsonObject | None:
 def _calls_of(message: JsonObject) -> list[JsonObject]:
     calls = message.get("tool_calls") or []
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
@@ -243,6 +239,7 @@ def _calls_of(message: JsonObject) -> list[JsonObject]:
     return calls
 
 
+def _plain_usage(usage: JsonObject) -> JsonObject | None:
     """The numbers that matter, under the names that the form has for them; None where they tell nothing."""
     details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("prompt_cache_hit_tokens")
