@@ -64,13 +64,6 @@ class Endpoint(_Data):
             raise PydanticCustomError("contradiction", "carries credentials or a query; keys go to key_env or key_file")
         return url
 
-    def key(self) -> str | None:
-        """The API key; None for a server that needs none.
-
-        Raises:
-            InputError: The variable is not set, or the file can't be read.
-        """
-        if self.key_env is not None:
     @field_validator("key_env")
     @classmethod
     def _is_a_name(cls, name: str | None) -> str | None:
@@ -78,12 +71,12 @@ class Endpoint(_Data):
             raise PydanticCustomError("contradiction", "is no name of a variable; the key itself must not stand here")
         return name
 
-            value = os.environ.get(self.key_env, "").strip()
-            if not value:
-                raise InputError(f"{self.base_url}: the environment variable {self.key_env} is not set; it has the key")
-            return value
-        if self.key_file is not None:
-            try:
+    def key(self) -> str | None:
+        """The API key; None for a server that needs none.
+
+        Raises:
+            InputError: The variable is not set, the file can't be read, or what is there is no key.
+        """
         value = self._found_key()
         if value is not None and not (value.isascii() and value.isprintable()):
             place = f"the variable {self.key_env}" if self.key_env else f"the file {self.key_file}"
@@ -91,6 +84,13 @@ class Endpoint(_Data):
         return value
 
     def _found_key(self) -> str | None:
+        if self.key_env is not None:
+            value = os.environ.get(self.key_env, "").strip()
+            if not value:
+                raise InputError(f"{self.base_url}: the environment variable {self.key_env} is not set; it has the key")
+            return value
+        if self.key_file is not None:
+            try:
                 value = Path(self.key_file).read_text(encoding="utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
                 raise InputError(f"{self.base_url}: the key file {self.key_file} cannot be read: {error}") from None

@@ -187,7 +187,7 @@ def test_an_answer_costs_what_it_took_even_where_the_endpoint_does_not_tell(
     price = Price(prompt=Decimal(3), cached=Decimal("1.1"), completion=Decimal(10))
     answer = normal_completion(whole({"role": "assistant", "content": "x" * 24}, usage=usage))
 
-    assert price.of(usage_of(answer, 4 * 870)) == expected
+    assert usage_of(answer, 4 * 870, price).cost == expected
 
 
 @pytest.mark.parametrize("calls", [5, "a", {"0": "a"}, ["a"]], ids=str)
