@@ -274,7 +274,7 @@ def export(
 ) -> None:
     """Write trajectories as training data: {tools, messages, meta, source}. The section export says which."""
     from compoworld_core.pipeline.config import load_config
-    from compoworld_core.pipeline.harvest import document, sentences, skipped
+    from compoworld_core.pipeline.harvest import document, sentences, skipped, spent
     from compoworld_core.pipeline.run import find_run
     from compoworld_core.pipeline.wording import counted
     from compoworld_core.rollouts.export import export_records, write_jsonl, write_parquet
@@ -300,15 +300,16 @@ def export(
     tasks = list(read_dataset(opened, record.location("tasks"), TASKS))
     location = record.location("trajectories")
     selection = select(read_dataset(opened, location, TRAJECTORIES), tasks, settings.export)
-    not_run = skipped(read_sidecars(opened, location))
+    sidecars = read_sidecars(opened, location)
+    not_run, usd = skipped(sidecars), spent(sidecars)
     count = write(export_records(selection.kept(read_dataset(opened, location, TRAJECTORIES)), tasks), out)
     if as_json:
         about = {"run": record.id, "split": settings.export.split, "records": count, "file": out}
-        _print_json({**about, **document(selection, not_run)})
+        _print_json({**about, **document(selection, not_run, usd)})
     else:
         _print(f"wrote {counted(count, 'records')} of split {settings.export.split} to {out}")
         _print(f"from {counted(len(selection.outcomes), 'trajectories')} of {record.id}")
-        for line in sentences(selection, not_run):
+        for line in sentences(selection, not_run, usd):
             _print(line)
 
 

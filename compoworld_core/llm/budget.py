@@ -35,34 +35,37 @@ class Purse:
         """Time runs from now on."""
         self._until = None if self._budget.seconds is None else now + self._budget.seconds
 
-    def charge(self, usage: Usage) -> None:
+    def charge(self, usage: Usage, usd: Decimal) -> None:
         """Count an answer."""
-        self._usd += usage.cost
-        self._tokens += _tokens(usage)
+        self._usd += usd
+        self._tokens += usage.tokens
 
     @asynccontextmanager
-    async def held(self, estimate: Usage) -> AsyncIterator[None]:
+    async def held(self, estimate: Usage, usd: Decimal) -> AsyncIterator[None]:
         """Hold back what a request is thought to take until the block ends; its answer is charged before that.
+
+        Args:
+            usd: What it is thought to cost.
 
         Raises:
             BudgetExhausted: Nothing is left.
         """
         async with self._gate:  # whose waiters are served in the order of arrival
             self.check()
-            while self._in_flight and not self._fits(estimate):
+            while self._in_flight and not self._fits(estimate, usd):
                 self._settled.clear()
                 await self._settled.wait()
                 self.check()
-            self._hold(estimate, 1)
+            self._hold(estimate, usd, 1)
         try:
             yield
         finally:
-            self._hold(estimate, -1)
+            self._hold(estimate, usd, -1)
             self._settled.set()
 
-    def _hold(self, estimate: Usage, sign: int) -> None:
-        self._held_usd += sign * estimate.cost
-        self._held_tokens += sign * _tokens(estimate)
+    def _hold(self, estimate: Usage, usd: Decimal, sign: int) -> None:
+        self._held_usd += sign * usd
+        self._held_tokens += sign * estimate.tokens
         self._in_flight += sign
 
     def check(self) -> None:
@@ -79,15 +82,11 @@ class Purse:
         if self._until is not None and asyncio.get_running_loop().time() >= self._until:
             raise _exhausted(f"{budget.seconds:g} seconds are over", "seconds")
 
-    def _fits(self, estimate: Usage) -> bool:
-        usd, tokens = self._budget.usd, self._budget.tokens
-        return (usd is None or self._usd + self._held_usd + estimate.cost <= usd) and (
-            tokens is None or self._tokens + self._held_tokens + _tokens(estimate) <= tokens
+    def _fits(self, estimate: Usage, usd: Decimal) -> bool:
+        budget = self._budget
+        return (budget.usd is None or self._usd + self._held_usd + usd <= budget.usd) and (
+            budget.tokens is None or self._tokens + self._held_tokens + estimate.tokens <= budget.tokens
         )
-
-
-def _tokens(usage: Usage) -> int:
-    return usage.prompt_tokens + usage.completion_tokens
 
 
 def _exhausted(what: str, field: str) -> BudgetExhausted:

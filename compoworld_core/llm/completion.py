@@ -8,10 +8,8 @@ text that the model wrote; a call without an id, or with one that another has, g
 from __future__ import annotations
 
 import json
-from decimal import Decimal
 from typing import Any, Final
 
-from compoworld_core.llm.config import Price
 from compoworld_core.llm.messages import AssistantMessage, ToolCall, Usage, json_text
 from compoworld_core.storage.digest import JsonObject
 
@@ -198,17 +196,22 @@ def is_completion(stored: object) -> bool:
         return False
 
 
-def usage_of(completion: JsonObject, prompt_bytes: int, price: Price) -> Usage:
-    """What an answer took, and what that costs; estimated from sizes where the endpoint did not tell."""
+def usage_of(completion: JsonObject, prompt_bytes: int) -> Usage:
+    """What an answer took; estimated from sizes where the endpoint did not tell."""
     told = completion.get("usage")
     if told is None:
         answer = len(json_text(completion["choices"][0]["message"]).encode())
         told = {"prompt_tokens": prompt_bytes // BYTES_PER_TOKEN, "completion_tokens": answer // BYTES_PER_TOKEN}
     prompt, completed = told["prompt_tokens"], told["completion_tokens"]
     cached = min(prompt, told.get("prompt_tokens_details", {}).get("cached_tokens", 0))
-    cached_price = price.prompt if price.cached is None else price.cached
-    cost = (price.prompt * (prompt - cached) + cached_price * cached + price.completion * completed) / Decimal(10**6)
-    return Usage(prompt_tokens=prompt, cached_tokens=cached, completion_tokens=completed, cost=cost)
+    return Usage(prompt_tokens=prompt, cached_tokens=cached, completion_tokens=completed)
+
+
+def with_usage(completion: JsonObject, usage: Usage) -> JsonObject:
+    """The same answer, said to have taken so much."""
+    told = usage.model_dump(include={"prompt_tokens", "completion_tokens"})
+    told["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
+    return {**completion, "usage": _plain_usage(told)}
 
 
 def read_answer(completion: JsonObject, usage: Usage) -> AssistantMessage:

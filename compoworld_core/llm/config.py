@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 from pydantic_core import PydanticCustomError
 
 from compoworld_core.errors import InputError
+from compoworld_core.llm.messages import Usage
 
 
 class _Data(BaseModel):
@@ -33,6 +34,12 @@ class Price(_Data):
         default=None, ge=0, description="Of prompt tokens in a cache; as others if left out."
     )
     completion: Decimal = Field(default=Decimal(0), ge=0)
+
+    def of(self, usage: Usage) -> Decimal:
+        """What answers cost that took so much, in US dollars."""
+        cached = self.prompt if self.cached is None else self.cached
+        prompt = self.prompt * (usage.prompt_tokens - usage.cached_tokens) + cached * usage.cached_tokens
+        return (prompt + self.completion * usage.completion_tokens) / Decimal(10**6)
 
 
 class Endpoint(_Data):

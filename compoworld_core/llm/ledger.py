@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from compoworld_core.llm.config import Price
 from compoworld_core.llm.messages import Usage
 from compoworld_core.storage.digest import JsonObject
 
@@ -14,33 +15,32 @@ from compoworld_core.storage.digest import JsonObject
 class _Entry:
     requests: int = 0
     journaled: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    completion_tokens: int = 0
-    usd: Decimal = Decimal(0)
+    usage: Usage = field(default_factory=Usage)
 
 
 class Ledger:
-    """Adds up."""
+    """Adds up.
 
-    def __init__(self) -> None:
+    Args:
+        prices: By model.
+    """
+
+    def __init__(self, prices: Mapping[str, Price]) -> None:
+        self._prices = prices
         self._entries: defaultdict[tuple[str, str], _Entry] = defaultdict(_Entry)
 
-    def note(self, model: str, item: str, usage: Usage | None, *, journaled: bool) -> None:
-        """Count an answer.
+    def note(self, model: str, item: str, usage: Usage | None, *, requests: int = 1, journaled: bool) -> None:
+        """Count answers.
 
         Args:
-            usage: What it took; None where another answer that was counted is used once more.
-            journaled: Whether it was there already.
+            usage: What they took; None where an answer that was counted is used once more.
+            journaled: Whether they were there already.
         """
         entry = self._entries[model, item]
-        entry.requests += 1
-        entry.journaled += journaled
+        entry.requests += requests
+        entry.journaled += requests * journaled
         if usage is not None:
-            entry.prompt_tokens += usage.prompt_tokens
-            entry.cached_tokens += usage.cached_tokens
-            entry.completion_tokens += usage.completion_tokens
-            entry.usd += usage.cost
+            entry.usage = Usage.total((entry.usage, usage))
 
     def plain(self) -> list[JsonObject]:
         """A row for each model and item, sorted; tokens and money are those of all answers, paid now or before."""
@@ -50,10 +50,8 @@ class Ledger:
                 "item": item,
                 "requests": entry.requests,
                 "journaled": entry.journaled,
-                "prompt_tokens": entry.prompt_tokens,
-                "cached_tokens": entry.cached_tokens,
-                "completion_tokens": entry.completion_tokens,
-                "usd": str(entry.usd),
+                **entry.usage.model_dump(),
+                "usd": str(self._prices[model].of(entry.usage)),
             }
             for (model, item), entry in sorted(self._entries.items())
         ]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from decimal import Decimal
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -26,17 +25,15 @@ class _Data(BaseModel):
 
 
 class Usage(_Data):
-    """What one or more answers of a policy took.
+    """What one or more answers of a policy took, in tokens; what that costs is a matter of prices, which change.
 
     Attributes:
         cached_tokens: Those of the prompt tokens that the endpoint had in a cache.
-        cost: US dollars.
     """
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
-    cost: Decimal = Decimal(0)
 
     @staticmethod
     def total(parts: Iterable[Usage]) -> Usage:
@@ -46,8 +43,12 @@ class Usage(_Data):
             prompt_tokens=sum(part.prompt_tokens for part in parts),
             cached_tokens=sum(part.cached_tokens for part in parts),
             completion_tokens=sum(part.completion_tokens for part in parts),
-            cost=sum((part.cost for part in parts), Decimal(0)),
         )
+
+    @property
+    def tokens(self) -> int:
+        """Prompt and completion tokens together."""
+        return self.prompt_tokens + self.completion_tokens
 
 
 class ToolCall(_Data):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from compoworld_core.errors import CompoWorldError
-from compoworld_core.llm.messages import AssistantMessage, Message
+from compoworld_core.llm.messages import AssistantMessage, Message, Usage
 from compoworld_core.storage.digest import JsonObject
 
 FailureKind = Literal["context", "refused", "malformed", "empty"]
@@ -18,11 +18,13 @@ class ModelFailure(CompoWorldError):
     Attributes:
         kind: `context`: the conversation is longer than the model takes. `refused`: the endpoint rejects the request.
             `malformed`: what came back is no chat completion. `empty`: it has neither text nor a tool call.
+        usage: What the useless answer took; None where there was none.
     """
 
-    def __init__(self, kind: FailureKind, message: str) -> None:
+    def __init__(self, kind: FailureKind, message: str, usage: Usage | None = None) -> None:
         super().__init__(message)
         self.kind: FailureKind = kind
+        self.usage = usage
 
 
 class ChatModel(Protocol):

@@ -14,12 +14,12 @@ from typing import Final, Self
 
 from compoworld_core.errors import InputError
 from compoworld_core.llm.budget import Purse
-from compoworld_core.llm.completion import BYTES_PER_TOKEN, is_empty, read_answer, usage_of
+from compoworld_core.llm.completion import BYTES_PER_TOKEN, is_empty, read_answer, usage_of, with_usage
 from compoworld_core.llm.config import Budget, ModelConfig
 from compoworld_core.llm.journal import Journal
 from compoworld_core.llm.ledger import Ledger
 from compoworld_core.llm.messages import AssistantMessage, Message, Usage
-from compoworld_core.llm.model import ChatModel, ModelFailure
+from compoworld_core.llm.model import ChatModel, FailureKind, ModelFailure
 from compoworld_core.llm.request import Request, chat_body
 from compoworld_core.llm.servers import Flight, Patience, Servers
 from compoworld_core.storage.digest import JsonObject
@@ -53,7 +53,7 @@ class ModelPool:
         self._models = {name: Served(name, config, patience or Patience()) for name, config in models.items()}
         self._journal = journal
         self._purse = Purse(budget or Budget())
-        self._ledger = Ledger()
+        self._ledger = Ledger({name: config.price for name, config in models.items()})
         self._flights: dict[tuple[str, int], tuple[Flight, asyncio.Task[JsonObject]]] = {}
         self._counted: set[int] = set()
 
@@ -82,8 +82,8 @@ class ModelPool:
         """
         return _Asked(self, self._known(name), item, sample)
 
-    async def complete(self, name: str, body: JsonObject, *, item: str, sample: int = 0) -> JsonObject:
-        """The completion, not streamed, that answers the body of a chat-completion request.
+    async def complete(self, name: str, body: JsonObject, *, item: str, sample: int = 0) -> tuple[JsonObject, Usage]:
+        """The completion, not streamed, that answers the body of a chat-completion request, and what it took.
 
         What the configuration says about the model and its parameters goes before what the body says.
 
@@ -94,7 +94,13 @@ class ModelPool:
             TransientError: There is no answer now, but there may be later.
         """
         model = self._known(name)
-        return (await self.answer(model, Request.of(model.config, body), item, sample))[0]
+        return await self.answer(model, Request.of(model.config, body), item, sample)
+
+    def repeat(self, name: str, *, item: str, requests: int, usage: Usage) -> None:
+        """Count answers that nobody asks for again, since what they came to is kept."""
+        price = self._known(name).config.price
+        self._purse.charge(usage, price.of(usage))
+        self._ledger.note(name, item, usage, requests=requests, journaled=True)
 
     def spend(self) -> list[JsonObject]:
         """What was spent by model and item, for `Shard.notes["spend"]`."""
@@ -119,10 +125,12 @@ class ModelPool:
             if not flight.waiters and not flight.is_sent and not task.done():
                 task.cancel()
                 self._flights.pop(place, None)
+        usage = model.usage(completion, request)
         if is_empty(completion):
             is_filtered = completion["choices"][0]["finish_reason"] == "content_filter"
-            raise ModelFailure("refused" if is_filtered else "empty", f"{model.name}: there is nothing in the answer")
-        return completion, model.usage(completion, request)
+            kind: FailureKind = "refused" if is_filtered else "empty"
+            raise ModelFailure(kind, f"{model.name}: there is nothing in the answer", usage)
+        return completion, usage
 
     async def _fetch(self, flight: Flight, model: Served, request: Request, item: str, sample: int) -> JsonObject:
         slug = model.config.model
@@ -131,14 +139,16 @@ class ModelPool:
             self._count(model, item, model.usage(stored, request), (request.key, sample), journaled=True)
             return stored
         estimate = model.estimate(request)
-        async with self._purse.held(estimate):
+        async with self._purse.held(estimate, model.config.price.of(estimate)):
             conversation = f"{item}\n{sample}"
             completion, thrown_away = await model.servers.ask(
                 request, conversation, estimate, flight, self._purse.check
             )
             model.learn(completion, request)
-            took = Usage.total(model.usage(answer, request) for answer in (completion, *thrown_away))
-            self._count(model, item, took, (request.key, sample), journaled=False)
+            if thrown_away:  # they were paid for this answer, and whoever finds it in the journal has to know
+                took = Usage.total(model.usage(answer, request) for answer in (completion, *thrown_away))
+                completion = with_usage(completion, took)
+            self._count(model, item, model.usage(completion, request), (request.key, sample), journaled=False)
             return await self._journal.keep(slug, request.key, sample, completion)
 
     def _count(self, model: Served, item: str, usage: Usage, place: tuple[str, int], *, journaled: bool) -> None:
@@ -146,7 +156,7 @@ class ModelPool:
         is_new = hash(place) not in self._counted
         if is_new:
             self._counted.add(hash(place))
-            self._purse.charge(usage)
+            self._purse.charge(usage, model.config.price.of(usage))
         self._ledger.note(model.name, item, usage if is_new else None, journaled=journaled)
 
     def _landed(self, place: tuple[str, int], task: asyncio.Task[JsonObject]) -> None:
@@ -175,12 +185,12 @@ class Served:
 
     def usage(self, completion: JsonObject, request: Request) -> Usage:
         """What an answer took."""
-        return usage_of(completion, len(request.content), self.config.price)
+        return usage_of(completion, len(request.content))
 
     def estimate(self, request: Request) -> Usage:
         """What an answer may take, by what the ones before it took."""
         prompt, completed = int(len(request.content) / self._bytes_per_token), int(self._completion_tokens)
-        return usage_of({"usage": {"prompt_tokens": prompt, "completion_tokens": completed}}, 0, self.config.price)
+        return Usage(prompt_tokens=prompt, completion_tokens=completed)
 
     def learn(self, completion: JsonObject, request: Request) -> None:
         """Remember what an answer took."""

@@ -13,20 +13,20 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
 import h11
 
 from compoworld_core.errors import BudgetExhausted, CompoWorldError
-from compoworld_core.llm.completion import usage_of
 from compoworld_core.llm.config import Budget, Price
+from compoworld_core.llm.messages import Usage
 from compoworld_core.llm.model import ModelFailure
 from compoworld_core.storage.digest import JsonObject, digest
 
-Complete = Callable[[JsonObject, int], Awaitable[JsonObject]]
-"""Answers the body of a chat-completion request with a completion; asked again, it is told how often it was before."""
+Complete = Callable[[JsonObject, int], Awaitable[tuple[JsonObject, Usage]]]
+"""Answers the body of a chat-completion request with a completion and what that took; asked again, it is told how often
+it was before."""
 
 Route = Callable[[JsonObject], Awaitable[JsonObject]]
 """Answers a JSON request with JSON."""
@@ -46,13 +46,14 @@ class Meter:
         turns: Most answers.
 
     Attributes:
+        turns: Answers so far.
+        usage: What they took.
         is_spent: Whether a request was refused because the session had taken all that it may.
     """
 
     def __init__(self, budget: Budget, turns: int, price: Price) -> None:
         self.turns = 0
-        self.tokens = 0
-        self.usd = Decimal(0)
+        self.usage = Usage()
         self.is_spent = False
         self._budget = budget
         self._most_turns = turns
@@ -67,20 +68,18 @@ class Meter:
         budget = self._budget
         spent = (
             (self.turns >= self._most_turns, f"{self._most_turns} turns"),
-            (budget.tokens is not None and self.tokens >= budget.tokens, f"{budget.tokens} tokens"),
-            (budget.usd is not None and self.usd >= budget.usd, f"{budget.usd} US dollars"),
+            (budget.tokens is not None and self.usage.tokens >= budget.tokens, f"{budget.tokens} tokens"),
+            (budget.usd is not None and self._price.of(self.usage) >= budget.usd, f"{budget.usd} US dollars"),
         )
         for is_over, what in spent:
             if is_over:
                 self.is_spent = True
                 raise Refused(402, "insufficient_quota", f"the budget of this session is spent: {what}")
 
-    def count(self, body: JsonObject, completion: JsonObject) -> None:
+    def count(self, usage: Usage) -> None:
         """Take note of an answer."""
-        usage = usage_of(completion, len(_text(body)), self._price)
         self.turns += 1
-        self.tokens += usage.prompt_tokens + usage.completion_tokens
-        self.usd += usage.cost
+        self.usage = Usage.total((self.usage, usage))
 
 
 class Refused(Exception):
@@ -118,9 +117,9 @@ class Proxy:
         return self._meter.is_spent
 
     @property
-    def spent(self) -> tuple[int, int, Decimal]:
-        """Answers, tokens and US dollars so far."""
-        return self._meter.turns, self._meter.tokens, self._meter.usd
+    def spent(self) -> tuple[int, Usage]:
+        """Answers so far, and what they took."""
+        return self._meter.turns, self._meter.usage
 
     @asynccontextmanager
     async def listen(self, path: Path) -> AsyncIterator[None]:
@@ -171,8 +170,13 @@ class Proxy:
         key = digest(asked)
         sample = self._asked[key]
         self._asked[key] += 1
-        completion = await self._complete(asked, sample)
-        self._meter.count(asked, completion)
+        try:
+            completion, usage = await self._complete(asked, sample)
+        except ModelFailure as failure:
+            if failure.usage is not None:
+                self._meter.count(failure.usage)
+            raise
+        self._meter.count(usage)
         return completion
 
 

@@ -11,6 +11,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from compoworld_core.errors import StorageError
+from compoworld_core.llm.messages import Usage
 from compoworld_core.storage import Store, canonical_json
 from compoworld_core.storage.digest import JsonObject
 
@@ -26,6 +27,8 @@ class Session(BaseModel):
         model: What records call the model.
         prompts: Labels of the prompts that it began with.
         transcript: Its messages as chat-completion endpoints write them.
+        requests: How many answers it took.
+        usage: What those took: who repeats the session counts it like answers out of the journal.
         outcome: How it ended; what the words mean is up to its kind.
         result: What it made; what that looks like is up to its kind.
     """
@@ -37,6 +40,8 @@ class Session(BaseModel):
     model: str
     prompts: tuple[str, ...]
     transcript: tuple[JsonObject, ...]
+    requests: int
+    usage: Usage
     outcome: str
     result: JsonObject = Field(default_factory=dict)
 

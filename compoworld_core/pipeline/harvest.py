@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 from compoworld_core.pipeline.wording import counted
@@ -33,34 +34,43 @@ def skipped(sidecars: Iterable[Mapping[str, Any]]) -> dict[SkipReason, int]:
     return dict(sorted(found.items()))
 
 
+def spent(sidecars: Iterable[Mapping[str, Any]]) -> Decimal:
+    """US dollars that the trajectories cost, as their sidecars note it."""
+    return sum((Decimal(entry["usd"]) for sidecar in sidecars for entry in sidecar.get("spend", ())), Decimal(0))
+
+
 def left_out(selection: Selection) -> dict[Reason, int]:
     """Trajectories without a record, by reason."""
     return {reason: count for reason, count in selection.counts.items() if reason != "kept"}
 
 
-def sentences(selection: Selection, not_run: Mapping[SkipReason, int]) -> Iterator[str]:
-    """The harvest for people, a line per reason."""
+def sentences(selection: Selection, not_run: Mapping[SkipReason, int], usd: Decimal) -> Iterator[str]:
+    """The harvest for people, a line per reason.
+
+    Args:
+        usd: What all trajectories cost.
+    """
     for why, count in not_run.items():
         yield f"  {counted(count, 'rollouts')} not run  {_SKIPPED[why]}"
     for reason, count in left_out(selection).items():
         yield f"  {counted(count, 'trajectories')} left out  {_why(reason)}"
-    if selection.usd_per_kept is not None and selection.usd:
-        yield f"cost {selection.usd:.2f} US dollars, {selection.usd_per_kept:.4f} for each that was kept"
+    if usd and selection.size:
+        yield f"cost {usd:.2f} US dollars, {usd / selection.size:.4f} for each that was kept"
     if selection.overlaps is not None:
         compared = selection.overlaps
         unread = f"; {counted(len(compared.unread), 'files')} of other kinds not read" if compared.unread else ""
         yield f"compared with {counted(compared.files, 'files')} of texts, digest {compared.digest[:16]}{unread}"
 
 
-def document(selection: Selection, not_run: Mapping[SkipReason, int]) -> JsonObject:
-    """The harvest for machines."""
+def document(selection: Selection, not_run: Mapping[SkipReason, int], usd: Decimal) -> JsonObject:
+    """The harvest for machines; `usd` as in `sentences`."""
     compared = selection.overlaps
     return {
         "trajectories": len(selection.outcomes),
         "left_out": left_out(selection),
         "not_run": dict(not_run),
-        "usd": str(selection.usd),
-        "usd_per_record": None if selection.usd_per_kept is None else f"{selection.usd_per_kept:.6f}",
+        "usd": str(usd),
+        "usd_per_record": f"{usd / selection.size:.6f}" if selection.size else None,
         "compared_with": compared
         and {"files": compared.files, "digest": compared.digest, "unread": list(compared.unread)},
     }

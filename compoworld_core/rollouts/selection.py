@@ -12,7 +12,6 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, get_args
@@ -21,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from compoworld_core.errors import InputError
-from compoworld_core.llm.messages import AssistantMessage
+from compoworld_core.llm.messages import AssistantMessage, Usage
 from compoworld_core.rollouts.contamination import Overlaps, find_overlaps
 from compoworld_core.rollouts.likeness import LikenessIndex, Shingles, shingles
 from compoworld_core.rollouts.trajectory import Trajectory, touches_world_model
@@ -86,12 +85,12 @@ class Selection:
 
     Attributes:
         outcomes: By task id and rollout index.
-        usd: What all of them cost.
+        usage: What all of them took.
         overlaps: What was compared with; None where nothing was.
     """
 
     outcomes: dict[tuple[str, int], Outcome]
-    usd: Decimal
+    usage: Usage
     overlaps: Overlaps | None
 
     @property
@@ -104,11 +103,6 @@ class Selection:
     def size(self) -> int:
         """How many are kept."""
         return self.counts.get("kept", 0)
-
-    @property
-    def usd_per_kept(self) -> Decimal | None:
-        """What one that is kept cost, with all that was spent on the others; None where none is."""
-        return self.usd / self.size if self.size else None
 
     def kept(self, trajectories: Iterable[Trajectory]) -> Iterator[Trajectory]:
         """Those of the same trajectories that are kept."""
@@ -128,7 +122,7 @@ def select(trajectories: Iterable[Trajectory], tasks: Iterable[Task], rules: Sel
     known = {task.id: _About(task.split, task.instruction) for task in tasks}
     outcomes: dict[tuple[str, int], Outcome] = {}
     candidates: list[_Candidate] = []
-    usd = Decimal(0)
+    usage = Usage()
     for trajectory in trajectories:
         about = known.get(trajectory.task_id)
         if about is None:
@@ -136,7 +130,7 @@ def select(trajectories: Iterable[Trajectory], tasks: Iterable[Task], rules: Sel
                 f"trajectory {trajectory.id} is of {trajectory.task_id}, which is not among the tasks; "
                 "export with the tasks that the trajectories were made from"
             )
-        usd += trajectory.usage.cost
+        usage = Usage.total((usage, trajectory.usage))
         reason = _objection(trajectory, about.split, rules)
         outcomes[_key(trajectory)] = Outcome(reason)
         if reason == "kept":
@@ -144,7 +138,7 @@ def select(trajectories: Iterable[Trajectory], tasks: Iterable[Task], rules: Sel
     overlaps = _overlaps(candidates, known, rules)
     for candidate, outcome in _sifted(candidates, rules, overlaps):
         outcomes[candidate.key] = outcome
-    return Selection(outcomes, usd, overlaps)
+    return Selection(outcomes, usage, overlaps)
 
 
 class _About(NamedTuple):

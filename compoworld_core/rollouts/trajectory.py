@@ -1,7 +1,7 @@
 """Trajectories: what happened in one episode, as data that is the same on every run.
 
-Seconds and attempts are not part of it: they belong in a dataset's sidecar. What an endpoint charged is, because a
-journaled answer always tells the same; only the content id leaves it out.
+Seconds, attempts and money are not part of it: they belong in a dataset's sidecar. The tokens of answers are, because
+a journaled answer always tells the same; only the content id leaves them out.
 """
 
 from __future__ import annotations
@@ -151,4 +151,4 @@ def touches_world_model(trajectory: Trajectory) -> bool:
     return any(call.world_model for call in trajectory.calls)
 
 
-TRAJECTORIES = DatasetType(name="trajectories", version=1, row=Trajectory)
+TRAJECTORIES = DatasetType(name="trajectories", version=2, row=Trajectory)

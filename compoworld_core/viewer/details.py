@@ -134,7 +134,7 @@ def trajectory_detail(trajectory: Trajectory, criteria: Mapping[str, Criterion])
         "answer": None if trajectory.answer is None else clipped(trajectory.answer),
         "error": [trajectory.error.kind, trajectory.error.message] if trajectory.error else None,
         "finish": trajectory.finish_reason,
-        "usage": [usage.prompt_tokens, usage.completion_tokens, str(usage.cost)],
+        "usage": [usage.prompt_tokens, usage.completion_tokens],
         "verdict": [
             [
                 name,

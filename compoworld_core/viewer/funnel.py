@@ -238,7 +238,9 @@ def selection_sieve(selection: Selection) -> Sieve | None:
             label = LEFT_OUT.get(reason) or f"belong to {_words(reason)}"
             losses.add(label, f"{task}/{index}{f': {detail}' if detail else ''}")
     about = "What export writes by the rules of its section: verified successes of training tasks that repeat no other."
-    note = f"Each kept one cost {selection.usd_per_kept:.4f} US dollars." if selection.usd_per_kept else ""
+    note = ""
+    if selection.size and (tokens := selection.usage.tokens):
+        note = f"Each kept one took {tokens / selection.size:,.0f} tokens, with those of the others."
     came = len(selection.outcomes)
     return Sieve("Training data", "trajectories", came, selection.size, losses.reasons(), note, about) if came else None
 

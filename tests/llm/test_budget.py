@@ -13,11 +13,11 @@ from compoworld_core.llm.config import Budget
 from compoworld_core.llm.messages import Usage
 
 
-def usage(tokens: int, usd: str = "0") -> Usage:
-    return Usage(prompt_tokens=tokens, cost=Decimal(usd))
+def usage(tokens: int) -> Usage:
+    return Usage(prompt_tokens=tokens)
 
 
-async def spend(purse: Purse, many: int, estimate: Usage, actual: Usage) -> tuple[int, list[str]]:
+async def spend(purse: Purse, many: int, estimate: Usage, actual: Usage, usd: str = "0") -> tuple[int, list[str]]:
     """How many of so many requests at once were begun, and what the others were told."""
     begun = 0
     told: list[str] = []
@@ -25,10 +25,10 @@ async def spend(purse: Purse, many: int, estimate: Usage, actual: Usage) -> tupl
     async def request() -> None:
         nonlocal begun
         try:
-            async with purse.held(estimate):
+            async with purse.held(estimate, Decimal(usd)):
                 begun += 1
                 await asyncio.sleep(0)
-                purse.charge(actual)
+                purse.charge(actual, Decimal(usd))
         except BudgetExhausted as error:
             told.append(str(error))
 
@@ -55,7 +55,7 @@ def test_of_a_thousand_at_once_only_those_begin_that_fit(estimate: Usage, actual
 def test_money_is_counted_exactly() -> None:
     purse = Purse(Budget(usd=Decimal("0.3")))
 
-    begun, told = asyncio.run(spend(purse, 50, usage(1, "0.1"), usage(1, "0.1")))
+    begun, told = asyncio.run(spend(purse, 50, usage(1), usage(1), "0.1"))
 
     assert begun == 3
     assert told[0].startswith("0.3000 of 0.3 US dollars are spent")
@@ -86,7 +86,7 @@ def test_who_is_cancelled_holds_nothing_back() -> None:
         purse = Purse(Budget(tokens=100))
 
         async def hold() -> None:
-            async with purse.held(usage(100)):
+            async with purse.held(usage(100), Decimal(0)):
                 await asyncio.get_running_loop().create_future()
 
         holder, waiter = asyncio.create_task(hold()), asyncio.create_task(hold())

@@ -42,7 +42,7 @@ def assembled(*pieces: JsonObject) -> JsonObject:
 
 
 def calls_of(completion: JsonObject) -> tuple[ToolCall, ...]:
-    return read_answer(completion, usage_of(completion, 0, Price())).tool_calls
+    return read_answer(completion, usage_of(completion, 0)).tool_calls
 
 
 def test_an_answer_in_pieces_is_the_answer_in_one() -> None:
@@ -187,7 +187,7 @@ def test_an_answer_costs_what_it_took_even_where_the_endpoint_does_not_tell(
     price = Price(prompt=Decimal(3), cached=Decimal("1.1"), completion=Decimal(10))
     answer = normal_completion(whole({"role": "assistant", "content": "x" * 24}, usage=usage))
 
-    assert usage_of(answer, 4 * 870, price).cost == expected
+    assert price.of(usage_of(answer, 4 * 870)) == expected
 
 
 @pytest.mark.parametrize("calls", [5, "a", {"0": "a"}, ["a"]], ids=str)

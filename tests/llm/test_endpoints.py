@@ -241,7 +241,7 @@ def test_a_model_that_the_endpoint_does_not_have_is_named(tmp_path: Path) -> Non
 
 def test_a_request_that_the_endpoint_refuses_is_not_sent_again(tmp_path: Path) -> None:
     async def work(pool: ModelPool) -> JsonObject:
-        return await pool.complete(NAME, {"messages": []}, item="i")
+        return (await pool.complete(NAME, {"messages": []}, item="i"))[0]
 
     with LlmServer({MODEL: echo}) as server, pytest.raises(ModelFailure, match="at least one message") as caught:
         using(model(server), tmp_path, work, patience=QUICK)

@@ -13,6 +13,7 @@ from compoworld_core.errors import BudgetExhausted, InputError, StorageError
 from compoworld_core.llm.config import Budget
 from compoworld_core.llm.journal import ROOT
 from compoworld_core.llm.messages import AssistantMessage, Usage
+from compoworld_core.llm.model import ModelFailure
 from compoworld_core.llm.pool import ModelPool
 from compoworld_core.storage.digest import JsonObject
 from tests.llm.endpoints import MODEL, NAME, ask, echo, model, using
@@ -30,12 +31,12 @@ def entries(folder: Path) -> list[Path]:
     return sorted((folder / ROOT).rglob("*.json"))
 
 
-def test_an_answer_carries_what_it_took_and_what_that_costs(tmp_path: Path) -> None:
+def test_an_answer_carries_what_it_took(tmp_path: Path) -> None:
     with LlmServer({MODEL: priced}) as server:
         answer = using(model(server), tmp_path, ask)
 
     assert answer == AssistantMessage(
-        content="Yes.", usage=Usage(prompt_tokens=100, cached_tokens=40, completion_tokens=10, cost=COST)
+        content="Yes.", usage=Usage(prompt_tokens=100, cached_tokens=40, completion_tokens=10)
     )
 
 
@@ -113,6 +114,44 @@ def test_spend_is_told_by_item_and_journaled_answers_are_not_paid_but_counted(tm
     assert replayed == [paid[0] | {"journaled": 2}, paid[1] | {"journaled": 2}]
 
 
+def test_what_is_kept_of_a_conversation_counts_like_its_answers_in_the_journal(tmp_path: Path) -> None:
+    async def work(pool: ModelPool) -> list[JsonObject]:
+        answers = [await ask(pool, text, item="task") for text in ("A", "B")]
+        told.append(Usage.total(answer.usage for answer in answers if answer.usage))
+        return pool.spend()
+
+    async def repeated(pool: ModelPool) -> list[JsonObject]:
+        pool.repeat(NAME, item="task", requests=2, usage=told[0])
+        with pytest.raises(BudgetExhausted):
+            await ask(pool, "C", item="task")
+        return pool.spend()
+
+    told: list[Usage] = []
+    with LlmServer({MODEL: priced}) as server:
+        paid = using(model(server), tmp_path, work)
+        again = using(model(server), tmp_path, repeated, budget=Budget(usd=2 * COST))
+
+    assert again == [paid[0] | {"journaled": 2}]
+
+
+def test_empty_answers_that_were_thrown_away_stay_a_part_of_what_the_answer_took(tmp_path: Path) -> None:
+    async def work(pool: ModelPool) -> list[JsonObject]:
+        with pytest.raises(ModelFailure) as failed:
+            await ask(pool)
+        taken.append(failed.value.usage)
+        return pool.spend()
+
+    taken: list[Usage | None] = []
+    with LlmServer({MODEL: lambda request: Reply(usage=TOLD)}) as server:
+        paid, replayed = (using(model(server), tmp_path, work) for _ in range(2))
+        requests = len(server.requests)
+
+    assert requests == 3
+    assert taken == [Usage(prompt_tokens=300, cached_tokens=120, completion_tokens=30)] * 2
+    assert replayed == [paid[0] | {"journaled": 1}]
+    assert paid[0]["usd"] == str(3 * COST)
+
+
 def test_a_damaged_entry_is_named_and_not_believed(tmp_path: Path) -> None:
     with LlmServer({MODEL: echo}) as server:
         using(model(server), tmp_path, ask)
@@ -169,7 +208,7 @@ def test_a_raw_request_is_answered_by_a_raw_completion_that_is_kept_too(tmp_path
     body = {"model": "anything", "messages": [{"role": "user", "content": "Hi"}], "stream": True, "store": True}
 
     async def work(pool: ModelPool) -> JsonObject:
-        return await pool.complete(NAME, body, item="session")
+        return (await pool.complete(NAME, body, item="session"))[0]
 
     with LlmServer({MODEL: echo}) as server:
         first = using(model(server), tmp_path, work)

@@ -14,12 +14,14 @@ import pytest
 
 from compoworld_core.errors import BudgetExhausted, TransientError
 from compoworld_core.llm.config import Budget, Price
+from compoworld_core.llm.messages import Usage
 from compoworld_core.llm.model import ModelFailure
 from compoworld_core.llm.proxy import Meter, Proxy
 from compoworld_core.storage.digest import JsonObject
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": "it"}'}}
-USAGE = {"prompt_tokens": 600, "completion_tokens": 400, "total_tokens": 1000}
+TOLD = {"prompt_tokens": 600, "completion_tokens": 400, "total_tokens": 1000}
+USAGE = Usage(prompt_tokens=600, completion_tokens=400)
 
 
 class Model:
@@ -29,13 +31,13 @@ class Model:
         self.asked: list[tuple[JsonObject, int]] = []
         self.error = error
 
-    async def __call__(self, body: JsonObject, sample: int) -> JsonObject:
+    async def __call__(self, body: JsonObject, sample: int) -> tuple[JsonObject, Usage]:
         self.asked.append((body, sample))
         if self.error is not None:
             raise self.error
         message = {"role": "assistant", "content": "Well…", "reasoning_content": "Hm.", "tool_calls": [CALL]}
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
-        return {"object": "chat.completion", "choices": [choice], "usage": USAGE}
+        return {"object": "chat.completion", "choices": [choice], "usage": TOLD}, USAGE
 
 
 @asynccontextmanager
@@ -109,7 +111,7 @@ async def test_a_session_that_had_its_share_is_refused(tmp_path: Path, turns: in
     assert len(model.asked) == 1
     assert proxy.is_spent
     assert proxy.failure is None
-    assert proxy.spent == (1, 1000, Decimal(1))
+    assert proxy.spent == (1, USAGE)
 
 
 async def test_a_failure_of_the_model_concerns_the_session_only(tmp_path: Path) -> None:
@@ -119,6 +121,15 @@ async def test_a_failure_of_the_model_concerns_the_session_only(tmp_path: Path) 
     assert [answer.status_code for answer in answers] == [400, 400]
     assert answers[0].json()["error"]["code"] == "context_length_exceeded"
     assert proxy.failure is None
+    assert proxy.spent == (0, Usage())
+
+
+async def test_a_useless_answer_was_paid_for_and_counts(tmp_path: Path) -> None:
+    async with served(tmp_path, Model(ModelFailure("empty", "nothing in it", USAGE)), turns=1) as (proxy, client):
+        useless, refused = await ask(client), await ask(client)
+
+    assert (useless.status_code, refused.status_code) == (400, 402)
+    assert proxy.spent == (1, USAGE)
 
 
 @pytest.mark.parametrize("error", [BudgetExhausted("spent"), TransientError("later"), ValueError("secret")])
@@ -145,4 +156,4 @@ async def test_other_routes_are_answered_beside_the_model(tmp_path: Path) -> Non
 
     assert known.json() == {"seen": ["a", "b"]}
     assert (unknown.status_code, broken.status_code) == (404, 400)
-    assert proxy.spent == (0, 0, Decimal(0))
+    assert proxy.spent == (0, Usage())

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from compoworld_core.errors import StorageError
+from compoworld_core.llm.messages import Usage
 from compoworld_core.llm.sessions import Session, find, keep
 from compoworld_core.storage import open_store
 from compoworld_core.storage.digest import digest
@@ -17,6 +18,8 @@ SESSION = Session(
     model="author",
     prompts=("task-author.v1.0123456789ab",),
     transcript=({"role": "user", "content": "Grüße"},),
+    requests=3,
+    usage=Usage(prompt_tokens=30, cached_tokens=20, completion_tokens=6),
     outcome="accepted",
     result={"turns": 3},
 )

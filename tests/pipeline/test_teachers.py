@@ -203,7 +203,7 @@ def test_spent_budget_stops_cleanly_and_a_larger_one_pays_only_what_is_missing(
     assert sum(entry["journaled"] for entry in sidecar["spend"]) == paid
     assert len(server.requests) == asked
     made = rows(store, result)
-    assert sum(row.usage.cost for row in made) == sum(Decimal(entry["usd"]) for entry in sidecar["spend"])
+    assert sum(PRICE.of(row.usage) for row in made) == sum(Decimal(entry["usd"]) for entry in sidecar["spend"])
 
     other = open_store(tmp_path / "other")
     for name in store.names(""):
@@ -242,7 +242,7 @@ def test_cost_is_what_the_server_counted_by_model_task_and_selected_trajectory(
         "usd_each": f"{total / selection.size:.6f}",
     }
     assert sum(about["accepted"] for about in stage["items"].values()) == selection.size > 0
-    assert selection.usd == total
+    assert PRICE.of(selection.usage) == total
     assert [line.split()[:3] for line in lines[2:5]] == [
         ["distill", "good", str(asked["good-1"])],
         ["distill", "poor", str(asked["poor-1"])],

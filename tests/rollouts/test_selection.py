@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from decimal import Decimal
 from pathlib import Path
 from typing import TypeVar
 
@@ -161,20 +160,16 @@ def test_what_stands_in_a_folder_of_texts_is_left_out(
     assert selection.overlaps.files == 1
 
 
-def test_cost_of_the_others_is_borne_by_those_that_are_kept(task: Task, success: Trajectory) -> None:
-    def paid(usd: str) -> tuple[AssistantMessage, ...]:
-        return (AssistantMessage(content="Done.", usage=Usage(cost=Decimal(usd))),)
+def test_what_the_others_took_counts_too(task: Task, success: Trajectory) -> None:
+    def answer(tokens: int) -> AssistantMessage:
+        return AssistantMessage(content="Done.", usage=Usage(prompt_tokens=tokens, completion_tokens=1))
 
-    rows = [
-        changed(success, 0, messages=(*success.messages, *paid("0.10"))),
-        changed(success, 1, messages=(*success.messages, *paid("0.20"))),
-    ]
+    rows = [changed(success, index, messages=(*success.messages, answer(10 + index))) for index in (0, 1)]
 
     selection = select(rows, [task], SelectionRules())
 
     assert selection.counts == {"kept": 1, "duplicate": 1}
-    assert (selection.usd, selection.usd_per_kept) == (Decimal("0.30"), Decimal("0.30"))
-    assert select([], [task], SelectionRules()).usd_per_kept is None
+    assert selection.usage == Usage(prompt_tokens=21, completion_tokens=2)
 
 
 def test_trajectory_of_an_unknown_task_is_bad_input(success: Trajectory) -> None:

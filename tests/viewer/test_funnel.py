@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
+from compoworld_core.llm.messages import Usage
 from compoworld_core.rollouts.selection import Outcome, Selection
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.specs.model import Rejection
@@ -63,9 +62,9 @@ def test_trajectories_are_training_data_or_have_a_reason() -> None:
         ("task_a", 1): Outcome("duplicate", "task_a/0"),
         ("task_b", 0): Outcome("eval_combo"),
     }
-    sieve = selection_sieve(Selection(outcomes, Decimal("0.5"), None))
+    sieve = selection_sieve(Selection(outcomes, Usage(prompt_tokens=1900, completion_tokens=100), None))
     assert sieve is not None
-    assert (sieve.came, sieve.kept, sieve.note) == (3, 1, "Each kept one cost 0.5000 US dollars.")
+    assert (sieve.came, sieve.kept, sieve.note) == (3, 1, "Each kept one took 2,000 tokens, with those of the others.")
     assert sieve.reasons == (
         Reason("belong to eval combo", 1, "task_b/0"),
         Reason("make nearly the same calls as another of their task", 1, "task_a/1: task_a/0"),

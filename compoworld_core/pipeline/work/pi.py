@@ -8,7 +8,9 @@ from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from compoworld_core.llm.config import Budget, ModelConfig
+from compoworld_core.llm.messages import Usage
 from compoworld_core.llm.proxy import Meter, Proxy
+from compoworld_core.llm.sessions import Session
 from compoworld_core.pipeline.stage import Shard
 from compoworld_core.pipeline.work.models import open_pool
 from compoworld_core.pipeline.work.opening import host_pool
@@ -61,11 +63,15 @@ class _Exchange:
         config = self._models[model]
         meter = Meter(budget, settings.turns, config.price)
 
-        async def complete(body: JsonObject, sample: int) -> JsonObject:
+        async def complete(body: JsonObject, sample: int) -> tuple[JsonObject, Usage]:
             shown = body if config.send_reasoning else _without_reasoning(body)
             return await self._pool.complete(model, shown, item=item, sample=sample)
 
         return Proxy(complete, meter, routes)
+
+    def repeat(self, model: str, item: str, session: Session) -> None:
+        """See `Exchange.repeat`."""
+        self._pool.repeat(model, item=item, requests=session.requests, usage=session.usage)
 
 
 def _without_reasoning(body: JsonObject) -> JsonObject:

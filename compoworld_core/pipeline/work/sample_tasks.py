@@ -86,7 +86,12 @@ async def _authored(
     name = config.model or ""
     made = 0
     async with open_pool(config, shard) as pool:
-        writer = Writer(name, config.models[name].parameters(), lambda item: pool.model(name, item=item))
+        writer = Writer(
+            name,
+            config.models[name].parameters(),
+            lambda item: pool.model(name, item=item),
+            lambda item, kept: pool.repeat(name, item=item, requests=kept.requests, usage=kept.usage),
+        )
         attempts = author_tasks(
             config,
             services,

@@ -16,11 +16,11 @@ import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
 from compoworld_core.errors import IsolationError
+from compoworld_core.llm.messages import Usage
 from compoworld_core.llm.sessions import Session, find, keep
 from compoworld_core.specs.sources.launcher import CANNOT
 from compoworld_core.specs.sources.sandbox import python_view
@@ -82,8 +82,8 @@ class Line(Protocol):
         """Whether the session was refused an answer because it had had all that it may."""
 
     @property
-    def spent(self) -> tuple[int, int, Decimal]:
-        """Answers, tokens and US dollars so far."""
+    def spent(self) -> tuple[int, Usage]:
+        """Answers so far, and what they took."""
 
     def listen(self, path: Path) -> AbstractAsyncContextManager[None]:
         """Serve the session on a Unix socket at this path until the block ends."""
@@ -97,6 +97,9 @@ class Exchange(Protocol):
 
     def line(self, model: str, item: str, settings: SessionSettings, routes: Mapping[str, Route]) -> Line:
         """A line for one session, on which other routes are answered, too."""
+
+    def repeat(self, model: str, item: str, session: Session) -> None:
+        """Count what a session took that is not held again."""
 
 
 @dataclass
@@ -140,6 +143,7 @@ class PiSessions:
         """
         key = self._key(assignment)
         if (kept := find(self._store, key)) is not None:
+            self._exchange.repeat(assignment.model, assignment.item, kept)
             return kept
         with harness.open_pi() as pi, _folder(self._settings.isolation, key) as folder:
             session = await self._hold(assignment, pi, folder)
@@ -266,7 +270,7 @@ def _session(assignment: Assignment, heard: _Heard, line: Line) -> Session:
     left = heard.left or {}
     files = _files(left.get("files"), assignment.wanted)
     report = assignment.check(files)
-    turns, tokens, usd = line.spent
+    turns, usage = line.spent
     outcome: Outcome
     if report.passed:
         outcome, detail = "passed", "its check passes"
@@ -283,15 +287,14 @@ def _session(assignment: Assignment, heard: _Heard, line: Line) -> Session:
         model=assignment.model,
         prompts=assignment.prompts,
         transcript=({"role": "system", "content": assignment.system}, *heard.messages),
+        requests=turns,
+        usage=usage,
         outcome=outcome,
         result={
             "files": files,
             "made": report.made,
             "detail": printable(detail),
             "pi": harness.VERSION,
-            "turns": turns,
-            "tokens": tokens,
-            "usd": str(usd),
         },
     )
 

@@ -17,7 +17,9 @@ class SessionSettings(BaseModel):
 
     turns: int = Field(default=150, ge=1, description="Most answers of the model.")
     tokens: int | None = Field(default=6_000_000, ge=0, description="Prompt and completion tokens together.")
-    usd: Decimal | None = Field(default=None, ge=0, description="US dollars.")
+    usd: Decimal | None = Field(
+        default=None, ge=0, description="US dollars, at the prices that the session is held with."
+    )
     seconds: float = Field(default=3600, gt=0, description="Wall time.")
     context_tokens: int = Field(default=128_000, ge=64_000, description="What the model's context holds.")
     answer_tokens: int = Field(

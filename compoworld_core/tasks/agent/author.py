@@ -49,11 +49,13 @@ class Writer:
         name: What records call it.
         parameters: What decides its answers, beside the messages.
         model: The model for an item, which names what its answers are for: `standard/3`, the profile and the attempt.
+        repeat: Counts for an item what a session took that is not held again.
     """
 
     name: str
     parameters: JsonObject
     model: Callable[[str], ChatModel]
+    repeat: Callable[[str, Session], None]
 
 
 @dataclass(frozen=True)
@@ -140,13 +142,16 @@ class _Desk:
 
     async def _worked_on(self, draw: Draw, room: TryingRoom) -> _Made:
         key = self._key(draw)
+        item = f"{draw.profile}/{draw.number}"
         known = await asyncio.to_thread(find, self._store, key)
         taken = None if known is None else self._taken(draw, room, key, known)
-        if taken is not None:
+        if known is not None and taken is not None:
+            self._writer.repeat(item, known)
             return _Made(taken)
         bench = Workbench(room, self._limits.submissions)
-        model = self._writer.model(f"{draw.profile}/{draw.number}")
-        held = await hold_session(model, bench, opening(draw, room.open(), self._limits), self._limits)
+        held = await hold_session(
+            self._writer.model(item), bench, opening(draw, room.open(), self._limits), self._limits
+        )
         session = self._session(draw, held, bench)
         kept = await asyncio.to_thread(keep, self._store, key, session)
         taken = None if kept == session else self._taken(draw, room, key, kept)
@@ -171,13 +176,10 @@ class _Desk:
         )
 
     def _session(self, draw: Draw, held: Held, bench: Workbench) -> Session:
-        usage = held.usage
         result: dict[str, Any] = {
             "detail": held.detail,
             "turns": held.turns,
             "refused": [item.gate for item in bench.refused],
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
         }
         if bench.submitted is not None:
             result["submission"] = bench.submitted.model_dump(mode="json")
@@ -187,6 +189,8 @@ class _Desk:
             model=self._writer.name,
             prompts=self._prompts,
             transcript=tuple(to_chat(message) for message in held.messages),
+            requests=held.requests,
+            usage=held.usage,
             outcome=held.outcome,
             result=result,
         )
@@ -210,8 +214,8 @@ class _Desk:
             prompts=session.prompts,
             turns=result["turns"],
             refused=tuple(result["refused"]),
-            prompt_tokens=result["prompt_tokens"],
-            completion_tokens=result["completion_tokens"],
+            prompt_tokens=session.usage.prompt_tokens,
+            completion_tokens=session.usage.completion_tokens,
         )
         walk = {} if task is None else {"walk": task.walk}
         return draw.attempt(session.outcome, result["detail"], authoring=authoring, task=task, **walk)

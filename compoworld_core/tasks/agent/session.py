@@ -116,12 +116,14 @@ class Held:
     Attributes:
         outcome: `accepted`, the gate that refused the last submission, or why the session ended without one.
         is_transient: Whether it ended because there was no answer that there may be later.
+        wasted: What a last, useless answer took; None where there was none.
     """
 
     messages: list[Message]
     outcome: str = ""
     detail: str = ""
     is_transient: bool = False
+    wasted: Usage | None = None
     characters: int = field(default=0, repr=False)
     unreadable: int = field(default=0, repr=False)
 
@@ -131,11 +133,15 @@ class Held:
         return sum(isinstance(message, AssistantMessage) for message in self.messages)
 
     @property
+    def requests(self) -> int:
+        """Answers of the model, useful or not."""
+        return self.turns + (self.wasted is not None)
+
+    @property
     def usage(self) -> Usage:
-        """What the messages of the model took."""
-        return Usage.total(
-            message.usage for message in self.messages if isinstance(message, AssistantMessage) and message.usage
-        )
+        """What those took."""
+        told = [message.usage for message in self.messages if isinstance(message, AssistantMessage)]
+        return Usage.total(usage for usage in (*told, self.wasted) if usage is not None)
 
     def end(self, outcome: str, detail: str) -> None:
         """Note how it ended."""
@@ -174,6 +180,7 @@ async def _turn(model: ChatModel, bench: Workbench, held: Held) -> None:
         raise
     except (ModelFailure, TransientError) as error:
         held.is_transient = isinstance(error, TransientError)
+        held.wasted = error.usage if isinstance(error, ModelFailure) else None
         held.end(MODEL_FAILURE, str(error))
         return
     except ValueError as error:

@@ -17,10 +17,10 @@ function openTrajectory(entry, place) {
   const detail = block(`trajectory-${place}`, null);
   const walk = drawWalk(detail.picture);
   const known = block("tasks", []).findIndex((task) => task.id === entry.task);
-  const [prompt, completion, cost] = detail.usage;
+  const [prompt, completion] = detail.usage;
   return [
     el("div", { class: "ident" }, el("code", null, entry.id), el("span", { class: "chips" }, verdictChip(entry), chip(entry.policy), chip(`rollout ${entry.rollout}`), entry.predicted > 0 && chip(`${plural(entry.predicted, "call")} predicted by a world model`, "warn"))),
-    el("p", { class: "hint" }, `${plural(entry.steps, "step")}, ${plural(entry.calls, "call")} of services' tools`, prompt + completion > 0 && `, ${number(prompt)} + ${number(completion)} tokens`, Number(cost) > 0 && `, $${cost}`, "; task ", known >= 0 ? link("task", entry.task, null, entry.task) : entry.task),
+    el("p", { class: "hint" }, `${plural(entry.steps, "step")}, ${plural(entry.calls, "call")} of services' tools`, prompt + completion > 0 && `, ${number(prompt)} + ${number(completion)} tokens`, "; task ", known >= 0 ? link("task", entry.task, null, entry.task) : entry.task),
     detail.error && el("p", { class: "notice" }, `Ended with an error (${detail.error[0]}): ${detail.error[1]}`),
     known >= 0 && [el("h2", null, "Instruction"), el("p", { class: "prose" }, block(`task-${known}`, {}).instruction)],
     walk && [el("h2", null, "The way it went"), el("div", { class: "panel" }, walk.node, el("p", { class: "legend" }, el("span", null, "● changed something"), el("span", null, "○ read"), el("span", null, "dashed: refused")))],

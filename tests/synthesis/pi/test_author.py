@@ -101,14 +101,18 @@ def test_what_was_paid_for_is_never_asked_again(workshop: Workshop) -> None:
     with served() as server:
         first = workshop.write(NOTEBOOK, server)
         asked = len(server.requests)
+        paid = workshop.notes["spend"]
 
         again = workshop.write(NOTEBOOK, server)
+        kept = workshop.notes["spend"]
         workshop.forget("sessions")
         from_the_journal = workshop.write(NOTEBOOK, server)
 
         assert len(server.requests) == asked
     assert first == again == from_the_journal
-    assert {row["item"] for row in workshop.notes["spend"]} == {"notebook"}
+    assert {row["item"] for row in paid} == {"notebook"}
+    assert sum(row["requests"] for row in paid) == asked
+    assert kept == workshop.notes["spend"] == [{**row, "journaled": row["requests"]} for row in paid]
 
 
 def test_the_key_is_nowhere_in_a_session(workshop: Workshop) -> None:

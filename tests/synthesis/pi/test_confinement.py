@@ -8,13 +8,13 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
 from compoworld_core.errors import IsolationError
+from compoworld_core.llm.messages import Usage
 from compoworld_core.llm.sessions import Session
 from compoworld_core.services.host import landlock
 from compoworld_core.storage import Store, open_store
@@ -45,7 +45,7 @@ class Line:
 
     failure = None
     is_spent = False
-    spent = (0, 0, Decimal(0))
+    spent = (0, Usage())
 
     @asynccontextmanager
     async def listen(self, path: Path) -> Any:
@@ -67,6 +67,9 @@ class Exchange:
 
     def line(self, model: str, item: str, settings: SessionSettings, routes: Mapping[str, Any]) -> Line:
         return Line()
+
+    def repeat(self, model: str, item: str, session: Session) -> None:
+        """Has no costs either."""
 
 
 def passing(files: Mapping[str, str]) -> Report:

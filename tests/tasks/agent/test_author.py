@@ -51,6 +51,7 @@ class Office:
         self.studio = studio
         self.store = store
         self.asked = 0
+        self.spend: list[JsonObject] = []
 
     def attempts(
         self,
@@ -70,7 +71,12 @@ class Office:
         async def work(server: LlmServer) -> None:
             config = ModelConfig(model="writer-large", endpoints=(Endpoint(base_url=server.base_url),))
             async with ModelPool({"writer": config}, Journal(self.store), budget) as pool:
-                writer = Writer("writer", config.parameters(), lambda item: pool.model("writer", item=item))
+                writer = Writer(
+                    "writer",
+                    config.parameters(),
+                    lambda item: pool.model("writer", item=item),
+                    lambda item, kept: pool.repeat("writer", item=item, requests=kept.requests, usage=kept.usage),
+                )
                 catalogue, tools = self.services
                 async for attempt in author_tasks(
                     settings,
@@ -84,6 +90,7 @@ class Office:
                     concurrency=concurrency,
                 ):
                     found.append(attempt)
+                self.spend = pool.spend()
 
         with LlmServer({"writer-large": script}, faults) as server:
             try:
@@ -127,11 +134,23 @@ def test_attempts_do_not_depend_on_how_many_sessions_run_side_by_side(
 
 def test_sessions_that_have_ended_are_never_held_again(office: Office) -> None:
     first = office.attempts(settings_of(3))
+    paid = office.spend
 
     again = office.attempts(settings_of(3))
 
     assert again == first
     assert office.asked == 0
+    assert office.spend == [{**row, "journaled": row["requests"]} for row in paid], "they cost what they cost"
+
+
+def test_a_kept_session_counts_with_the_answer_that_ended_it(office: Office) -> None:
+    faults = Faults(at=dict.fromkeys((2, 3, 4), "empty"))
+    made = office.attempts(settings_of(1, tries=1), concurrency=1, faults=faults)
+    paid = office.spend
+
+    assert office.attempts(settings_of(1, tries=1)) == made
+    assert [item.outcome for item in made] == ["model_failure"]
+    assert office.spend == [{**row, "journaled": row["requests"]} for row in paid]
 
 
 def test_transcripts_are_kept_with_what_led_to_them(office: Office) -> None:
@@ -224,7 +243,7 @@ def test_an_outage_does_not_use_up_the_tries(office: Office) -> None:
 
     async def work() -> None:
         catalogue, tools = office.services
-        writer = Writer("writer", {}, model)
+        writer = Writer("writer", {}, model, lambda item, kept: None)
         async for attempt in author_tasks(settings_of(5), tools, catalogue, writer, office.store, 0, 1):
             found.append(attempt)
 
