@@ -39,7 +39,7 @@ class Patience(BaseModel):
         attempts: Most times that a request is sent, less those when a server was too busy.
         pause_s: Longest first pause; each further one may be twice as long.
         longest_pause_s: Where that ends.
-        total_s: Time from the first failure after which the request is given up.
+        total_s: Time from the first failure after which the request is given up, less the waits for a free place.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -83,12 +83,16 @@ class Server:
         """Requests that it has or that wait for it, by its weight."""
         return self.load / self.endpoint.weight
 
-    async def ask(self, request: Request, tokens: int, flight: Flight) -> JsonObject | None:
+    async def ask(
+        self, request: Request, tokens: int, flight: Flight, has_waited: Callable[[float], None]
+    ) -> JsonObject | None:
         """One attempt; None where the server began to fail before its turn came. Raises as `Client.complete` does."""
         self.load += 1
+        arrived = asyncio.get_running_loop().time()
         try:
             async with self.limits.place(tokens) as settle:
                 now = asyncio.get_running_loop().time()
+                has_waited(now - arrived)
                 if self.circuit.ready_at(now) > now:
                     settle(0)
                     return None
@@ -139,7 +143,7 @@ class Servers:
         while True:
             server = await effort.next()
             try:
-                completion = await server.ask(request, tokens, flight)
+                completion = await server.ask(request, tokens, flight, effort.has_waited)
             except Unanswered as error:
                 if not flight.waiters:
                     raise
@@ -184,6 +188,10 @@ class _Effort:
     @property
     def _names(self) -> str:
         return ", ".join(sorted(server.endpoint.base_url for server in self._servers))
+
+    def has_waited(self, seconds: float) -> None:
+        """Note a wait for a free place: it says nothing about a server."""
+        self._give_up_at += seconds
 
     def failed(self, server: Server, error: Unanswered) -> None:
         """Note a failure; raises where it was one too many."""

@@ -41,8 +41,8 @@ class EpisodeLimits(BaseModel):
         max_steps: Assistant messages.
         max_tool_calls: Meta-tool calls, in all messages together.
         max_chars: Size of the conversation as JSON text.
-        turn_timeout_s: Seconds that the policy may take for one message, with the wait for a free place at its
-            endpoint.
+        turn_timeout_s: Seconds that the policy may take for one message, all waits included. None is right for models
+            of a pool: their own time-outs begin when a request is sent, however long it had to wait for a free place.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -50,7 +50,7 @@ class EpisodeLimits(BaseModel):
     max_steps: int = Field(default=100, ge=1)
     max_tool_calls: int = Field(default=200, ge=0)
     max_chars: int = Field(default=2_000_000, ge=1)
-    turn_timeout_s: float = Field(default=3600, gt=0)
+    turn_timeout_s: float | None = Field(default=None, gt=0)
 
 
 async def run_episode(

@@ -81,6 +81,39 @@ def test_an_endpoint_that_never_answers_is_not_waited_for(tmp_path: Path, stream
     assert server.counts == {"left": 1, "answered": 1}
 
 
+def test_the_wait_for_a_free_place_is_not_the_time_of_the_request(tmp_path: Path) -> None:
+    async def slow(request: JsonObject) -> Reply:
+        await asyncio.sleep(0.4)
+        return echo(request)
+
+    async def work(pool: ModelPool) -> list[AssistantMessage]:
+        return await asyncio.gather(*(ask(pool, str(number)) for number in range(3)))
+
+    with LlmServer({MODEL: slow}) as server:
+        config = model(server, stream=False, e_concurrency=1, e_total_s=0.75)
+        answers = using(config, tmp_path, work, patience=Patience(attempts=1))
+
+    assert [answer.content for answer in answers] == [f"You said: {number}" for number in range(3)]
+
+
+def test_the_wait_for_a_free_place_does_not_use_up_patience(tmp_path: Path) -> None:
+    """The first request fails, waits for the second longer than there is patience, fails again, and is answered."""
+
+    async def slow(request: JsonObject) -> Reply:
+        await asyncio.sleep(0.4)
+        return echo(request)
+
+    async def work(pool: ModelPool) -> list[AssistantMessage]:
+        return list(await asyncio.gather(ask(pool, "A"), ask(pool, "B")))
+
+    patience = Patience(pause_s=0.001, longest_pause_s=0.001, total_s=0.2)
+    with LlmServer({MODEL: slow}, Faults(at={1: "error", 3: "error"})) as server:
+        answers = using(model(server, e_concurrency=1), tmp_path, work, patience=patience)
+
+    assert [answer.content for answer in answers] == ["You said: A", "You said: B"]
+    assert server.counts == {"error": 2, "answered": 2}
+
+
 def test_a_server_that_is_too_busy_is_tried_more_often_than_a_broken_one(tmp_path: Path) -> None:
     with LlmServer({MODEL: echo}, failing("rate_limit", 12)) as server:
         answer = using(model(server), tmp_path, ask, patience=Patience(attempts=2, pause_s=0))
