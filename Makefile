@@ -6,7 +6,7 @@ STORE ?= runs/demo
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-components test-slow lint types check bench clean
+.PHONY: help setup setup-train demo test test-components test-slow test-train lint types check bench clean
 
 help: ## Show what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 26
@@ -18,6 +18,14 @@ $(VENV)/.ready: pyproject.toml
 	@touch $@
 
 setup: $(VENV)/.ready ## Make the local .venv
+
+$(VENV)/.ready-train: $(VENV)/.ready
+	@echo "==> Adding the training libraries (once; a few minutes)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'torch==2.13.0'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,train]'
+	@touch $@
+
+setup-train: $(VENV)/.ready-train ## Add torch, TRL and DeepSpeed to the .venv
 
 demo: setup ## Make services, tasks and trajectories from the bundled specs, and a report
 	@echo "==> Running the pipeline on the bundled specs (store: $(STORE), $(WORKERS) workers)"
@@ -34,6 +42,10 @@ test-components: setup ## Run the tests that need a real outside component (Seaw
 test-slow: setup ## Run the long tests (whole corpora, many seeds)
 	@echo "==> Slow tests"
 	@$(BIN)/pytest -m slow --durations=10
+
+test-train: setup-train ## Run the tests that train tiny models, also over processes
+	@echo "==> Training tests"
+	@$(BIN)/pytest -m "train and not slow"
 
 lint: setup ## Check style, formatting and the layers of imports
 	@echo "==> Lint"

@@ -1,0 +1,1 @@
+"""Tests of training with its real libraries; collected only where they are installed."""

@@ -1,0 +1,51 @@
+"""A tiny model and conversations that real episodes left."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compoworld_core.rollouts.export import export_records
+from compoworld_core.storage.digest import JsonObject
+from tests.rollouts.complaint import complaint_task, open_catalogue
+from tests.training.stack.episodes import played
+
+if importlib.util.find_spec("torch") is None:
+    collect_ignore_glob = ["test_*.py"]
+
+CONTEXT = 4096
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("train")
+
+
+@pytest.fixture(scope="session")
+def records() -> list[JsonObject]:
+    """Exported records of solved tasks."""
+    tasks = [complaint_task(seed=seed) for seed in range(6)]
+    return list(export_records(played(tasks, open_catalogue()), tasks))
+
+
+@pytest.fixture(scope="session")
+def tokenizer(records: list[JsonObject]) -> Any:
+    from compoworld_core.training.conversations import texts_of
+    from compoworld_core.training.tiny import make_tokenizer
+
+    return make_tokenizer(texts_of(records), 1024, CONTEXT)
+
+
+@pytest.fixture(scope="session")
+def base(tokenizer: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a tiny model that knows nothing."""
+    from compoworld_core.training.tiny import make_model
+
+    folder = tmp_path_factory.mktemp("base")
+    make_model(tokenizer, context_tokens=CONTEXT, layers=2, hidden=64, heads=2).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

@@ -1,0 +1,126 @@
+"""Fine-tuning runs end to end: alone, over processes, and after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compoworld_core.storage import open_store
+from compoworld_core.storage.digest import JsonObject
+from compoworld_core.training.checkpoints import newest
+from compoworld_core.training.config import Layout, SftSettings
+from compoworld_core.training.conversations import fit, write_rows
+from compoworld_core.training.launch import launch
+from compoworld_core.training.sft import SftJob
+
+MODULE = "compoworld_core.training.sft"
+SETTINGS = SftSettings(epochs=4, global_batch=2, learning_rate=3e-3, context_tokens=1024, warmup=0.1)
+
+
+def job_of(folder: Path, base: Path, records: list[JsonObject], tokenizer: Any, **layout: Any) -> Path:
+    """A job's file; conversations are cut to what fits the settings' context."""
+    folder.mkdir()
+    rows = fit([_short(record) for record in records], tokenizer, SETTINGS.context_tokens).rows
+    write_rows(rows, folder / "rows.jsonl")
+    job = SftJob(
+        model=str(base),
+        rows=str(folder / "rows.jsonl"),
+        held_out=str(folder / "rows.jsonl"),
+        out=str(folder / "out"),
+        store=str(folder / "store"),
+        run="run",
+        settings=SETTINGS,
+        layout=Layout(device="cpu", gradient_checkpointing=False, save_every=4, **layout),
+    )
+    (folder / "job.json").write_text(job.model_dump_json())
+    return folder / "job.json"
+
+
+def _short(record: JsonObject) -> JsonObject:
+    """The record without tools and the long first messages, so that it fits a small context."""
+    system, *rest = record["messages"]
+    return {**record, "tools": record["tools"][:1], "messages": [{**system, "content": "Work."}, *rest[:6]]}
+
+
+def losses(folder: Path) -> dict[int, float]:
+    """Training loss by step; of a step that was made again, the last."""
+    lines = [json.loads(line) for line in (folder / "out" / "metrics.jsonl").read_text().splitlines()]
+    return {line["step"]: line["loss"] for line in lines if "loss" in line}
+
+
+def held_out(folder: Path) -> list[float]:
+    lines = [json.loads(line) for line in (folder / "out" / "metrics.jsonl").read_text().splitlines()]
+    return [line["eval_loss"] for line in lines if "eval_loss" in line]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory, base: Path, records: list[JsonObject], tokenizer: Any) -> Path:
+    """Folder of a run in one process."""
+    folder = tmp_path_factory.mktemp("alone") / "run"
+    launch(Layout(device="cpu"), MODULE, job_of(folder, base, records, tokenizer))
+    return folder
+
+
+def test_loss_falls_and_the_model_can_be_served(alone: Path, tokenizer: Any) -> None:
+    from compoworld_core.training.local_model import LocalModel
+
+    assert held_out(alone)[-1] < 0.9 * held_out(alone)[0]
+    model = LocalModel(alone / "out" / "model", name="tuned")
+    assert model._tokenizer.chat_template == tokenizer.chat_template, "not the trainer's own"
+    assert model._tokenizer.response_template is not None
+
+
+def test_a_killed_run_goes_on_to_the_same_losses(
+    alone: Path, tmp_path: Path, base: Path, records: list[JsonObject], tokenizer: Any
+) -> None:
+    folder = tmp_path / "killed"
+    job = job_of(folder, base, records, tokenizer)
+    process = subprocess.Popen(
+        [sys.executable, "-m", MODULE, str(job)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    store = open_store(folder / "store")
+    deadline = time.monotonic() + 300
+    while newest(store, "run") is None:
+        assert process.poll() is None, "it ended before it was killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+    launch(Layout(device="cpu"), MODULE, job)
+
+    assert losses(folder) == pytest.approx(losses(alone), rel=1e-6)
+
+
+@pytest.fixture(scope="module")
+def kernels() -> None:
+    """What DeepSpeed compiles on first use."""
+    code = (
+        "from compoworld_core.training.distributed import build_kernels as b; "
+        "from compoworld_core.training.config import Layout as L; b(L(device='cpu', zero_stage=1))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
+
+
+@pytest.mark.usefixtures("kernels")
+def test_two_processes_agree_whatever_is_divided_between_them(
+    tmp_path: Path, base: Path, records: list[JsonObject], tokenizer: Any
+) -> None:
+    found = {}
+    for stage in (1, 2, 3):
+        layout = {"zero_stage": stage, "processes_per_node": 2}
+        folder = tmp_path / f"zero{stage}"
+        launch(Layout(device="cpu", **layout), MODULE, job_of(folder, base, records, tokenizer, **layout))
+        found[stage] = losses(folder)
+        assert (folder / "out" / "model" / "model.safetensors").exists()
+
+    assert found[2] == pytest.approx(found[1], rel=1e-4)
+    assert found[3] == pytest.approx(found[1], rel=1e-4)
