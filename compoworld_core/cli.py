@@ -265,6 +265,9 @@ def export(
         bool | None, typer.Option("--failures", help="Include trajectories that did not succeed.")
     ] = None,
     per_task: Annotated[int | None, typer.Option("--per-task", help="Most trajectories of a task.")] = None,
+    number: Annotated[
+        int | None, typer.Option("--count", help="Most trajectories in all, of as many tasks as can be.")
+    ] = None,
     decontaminate: Annotated[
         str | None,
         typer.Option("--decontaminate", help="Folder of texts (.txt, .md, .json, .jsonl) that must not come back."),
@@ -293,8 +296,9 @@ def export(
             raise InputError(f"--out {out}: there is no folder {target.root}; make it, or choose another place")
         if (target.root / os.path.basename(out)).exists():
             raise InputError(f"--out {out}: is there already; remove it or choose another name")
-    flags = {"split": split, "failures": failures, "per_task": per_task, "decontaminate": decontaminate}
-    settings = load_config(config, flags={"store": store, **{f"export.{name}": flags[name] for name in flags}})
+    wanted = {"split": split, "failures": failures, "per_task": per_task, "count": number}
+    flags = {f"export.{name}": value for name, value in {**wanted, "decontaminate": decontaminate}.items()}
+    settings = load_config(config, flags={"store": store, **flags})
     opened = open_store(settings.store)
     record = find_run(opened, run)
     tasks = list(read_dataset(opened, record.location("tasks"), TASKS))

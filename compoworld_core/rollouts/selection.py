@@ -42,6 +42,7 @@ Reason = Literal[
     "duplicate",
     "near_duplicate",
     "over_cap",
+    "over_count",
 ]
 """What becomes of a trajectory. The name of a split: it belongs to that one. `duplicate`: it makes (nearly) the same
 calls as another of its task. `near_duplicate`: it was asked and says nearly the same as another."""
@@ -56,6 +57,9 @@ class SelectionRules(BaseModel):
     failures: bool = Field(default=False, description="Keep trajectories that did not succeed, too.")
     world_model: bool = Field(default=True, description="Keep trajectories in which a world model answered.")
     per_task: int | None = Field(default=None, ge=1, description="Most trajectories of a task.")
+    count: int | None = Field(
+        default=None, ge=1, description="Most trajectories in all; each task's first go before any task's second."
+    )
     similarity: float | None = Field(
         default=0.9, gt=0, le=1, description="Likeness from which a trajectory repeats another; null keeps repetitions."
     )
@@ -138,6 +142,8 @@ def select(trajectories: Iterable[Trajectory], tasks: Iterable[Task], rules: Sel
     overlaps = _overlaps(candidates, known, rules)
     for candidate, outcome in _sifted(candidates, rules, overlaps):
         outcomes[candidate.key] = outcome
+    for key in _beyond([key for key, outcome in outcomes.items() if outcome.reason == "kept"], rules.count):
+        outcomes[key] = Outcome("over_count")
     return Selection(outcomes, usage, overlaps)
 
 
@@ -231,6 +237,18 @@ def _sifted(
             if index:
                 index.add(candidate.name, candidate.said)
         yield candidate, outcome
+
+
+def _beyond(kept: list[tuple[str, int]], count: int | None) -> list[tuple[str, int]]:
+    """Those of the kept that are too many, once as many tasks as can be have one, then a second, and so on."""
+    if count is None:
+        return []
+    seen: Counter[str] = Counter()
+    turns: list[tuple[int, int]] = []
+    for place, (task, _) in enumerate(kept):
+        turns.append((seen[task], place))
+        seen[task] += 1
+    return [kept[place] for _, place in sorted(turns)[count:]]
 
 
 def _repeated(candidate: _Candidate, siblings: list[_Candidate], threshold: float) -> _Candidate | None:

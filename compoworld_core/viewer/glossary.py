@@ -56,6 +56,7 @@ LEFT_OUT: Final[Mapping[Reason, str]] = {
     "duplicate": "make nearly the same calls as another of their task",
     "near_duplicate": "say nearly the same as another",
     "over_cap": "are more of their task than wanted",
+    "over_count": "are more in all than wanted",
 }
 
 CAPABILITIES: Final[Mapping[str, str]] = {

@@ -11,6 +11,7 @@ from compoworld_core.errors import InputError
 from compoworld_core.pipeline.config import load_config
 from compoworld_core.pipeline.stages import GRAPH
 from compoworld_core.pipeline.work.report import ReportConfig
+from compoworld_core.pipeline.work.training import SftConfig
 from compoworld_core.rollouts.selection import SelectionRules
 from compoworld_core.services.world_model.settings import WorldModelUser
 
@@ -140,6 +141,15 @@ def test_an_empty_file_or_section_means_defaults(file: Path, text: str) -> None:
 @pytest.mark.parametrize("path", sorted(Path("configs").glob("*.yaml")), ids=lambda path: path.stem)
 def test_shipped_configurations_are_valid(path: Path) -> None:
     load_config(path, environment={})
+
+
+def test_the_papers_setting_trains_on_so_many_trajectories_as_the_paper() -> None:
+    config = load_config(Path("configs/paper.yaml"), environment={})
+
+    sft = config.stages["sft"]
+    assert isinstance(sft, SftConfig)
+    assert sft.selection == config.export
+    assert (config.export.count, config.gates.min_trajectories) == (3000, 3000)
 
 
 WORLD_MODEL = "llm:\n  models:\n    simulator: {model: m}\nworld_model:\n  model: simulator\n  samples: 3\n"

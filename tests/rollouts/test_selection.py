@@ -143,6 +143,31 @@ def test_task_has_no_more_trajectories_than_wanted(task: Task, success: Trajecto
     assert reasons(rows, task, SelectionRules(per_task=2)) == ["kept", "kept", "over_cap", "duplicate"]
 
 
+@pytest.mark.parametrize(
+    ("count", "kept"),
+    [
+        pytest.param(2, ["a/0", "b/1"], id="fewer than tasks"),
+        pytest.param(4, ["a/0", "a/1", "b/1", "c/0"], id="seconds by the order of tasks"),
+        pytest.param(9, ["a/0", "a/1", "a/2", "b/1", "b/2", "c/0"], id="more than there are"),
+    ],
+)
+def test_a_total_covers_every_task_before_it_takes_a_second_of_any(
+    count: int, kept: list[str], task: Task, success: Trajectory, catalogue: Catalogue
+) -> None:
+    tasks = [other(task, shape=name) for name in "abc"]
+    failed = rollout(task, catalogue, Scripted(AssistantMessage(content="Done.")))
+    places = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0)]
+    rows = [changed(failed if (at, index) == (1, 0) else success, index, task_id=tasks[at].id) for at, index in places]
+
+    selection = select(rows, tasks, SelectionRules(count=count, similarity=None))
+
+    names = {item.id: name for item, name in zip(tasks, "abc", strict=True)}
+    assert [f"{names[row.task_id]}/{row.rollout_idx}" for row in selection.kept(rows)] == kept
+    assert selection.counts == {"kept": len(kept), "failed": 1} | (
+        {"over_count": 6 - len(kept)} if len(kept) < 6 else {}
+    )
+
+
 @pytest.mark.parametrize("part", ["instruction", "answer"])
 def test_what_stands_in_a_folder_of_texts_is_left_out(
     part: str, task: Task, success: Trajectory, tmp_path: Path
