@@ -115,6 +115,9 @@ def test_help_loads_nothing_heavy() -> None:
             "--per-task: export.per_task: 0 is",
             id="none of a task",
         ),
+        pytest.param(
+            ["export", "--out", "a.jsonl", "--count", "0"], 2, "--count: export.count: 0 is", id="none in all"
+        ),
         pytest.param(["cost", "run_1", "--store", "s"], 2, "has no run 'run_1'", id="cost of no run"),
     ],
 )
@@ -224,7 +227,7 @@ def test_doctor_finds_this_machine_fit_and_changes_nothing(capsys: pytest.Captur
     checks = json.loads(out)
     assert code == 0
     assert {name for name, about in checks.items() if not about["is_optional"]} == {"python", "isolation", "store"}
-    assert {name for name, about in checks.items() if about["is_optional"]} == {"cells", "node", "npm", "pip"}
+    assert {name for name, about in checks.items() if about["is_optional"]} == {"cells", "node", "npm", "pip", "pi"}
     assert not list(Path("s").iterdir())
 
 
@@ -261,10 +264,35 @@ def test_doctor_says_what_is_lost_without_what_only_some_sources_need(
     code, out, _ = run(capsys, "doctor")
 
     assert code == 0
-    for name, lost in [("cells", "stdio:…"), ("node", "stdio:npx:…"), ("npm", "stdio:npx:…"), ("pip", "stdio:pypi:…")]:
+    without = {
+        "cells": "stdio:…",
+        "node": "stdio:npx:…",
+        "npm": "stdio:npx:…",
+        "pip": "stdio:pypi:…",
+        "pi": "author: pi",
+    }
+    for name, lost in without.items():
         lines = out.splitlines()
-        place = next(place for place, line in enumerate(lines) if line.startswith(f"absent   {name}"))
+        place = next(place for place, line in enumerate(lines) if line.startswith(f"absent   {name} "))
         assert lost in lines[place + 1]
+
+
+def test_doctor_wants_a_node_for_pi_that_is_new_enough(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = Path("bin", "node").absolute()
+    node.parent.mkdir()
+    node.write_text("#!/bin/sh\necho v22.18.9\n")
+    node.chmod(0o755)
+    monkeypatch.setattr("shutil.which", lambda program: str(node) if program == "node" else None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+    _, out, _ = run(capsys, "doctor", "--json")
+
+    checks = json.loads(out)
+    assert checks["node"]["is_fine"]
+    assert not checks["pi"]["is_fine"]
+    assert "node 22.19.0 or later is needed, found 22.18.9" in checks["pi"]["found"]
 
 
 def test_bench_measures_every_number() -> None:

@@ -1,7 +1,7 @@
 """Doctor: whether this machine has what CompoWorld needs, checked by trying. It leaves nothing behind.
 
-What every run needs must be there. What only some sources of specs need may be missing: then the doctor says what
-can't be done without it.
+What every run needs must be there. What only some sources of specs or some authors need may be missing: then the
+doctor says what can't be done without it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ from typing import Final
 
 from compoworld_core.errors import CompoWorldError, InputError, IsolationError, StorageError
 from compoworld_core.services.host import Guest, probe
+from compoworld_core.specs.sources.packages import node_view
 from compoworld_core.specs.sources.sandbox import cell_builder
 from compoworld_core.storage import Store, open_store
 from compoworld_core.storage.files import FileStore
+from compoworld_core.synthesis.pi.harness import NODE, VERSION
 
 LEAST_PYTHON: Final = (3, 11)
 
 _WITHOUT_CELL: Final = "sources stdio:… and the packages of registry:… can't be crawled"
 _WITHOUT_NODE: Final = "servers from npm (stdio:npx:… and those of registry:…) can't be crawled"
 _WITHOUT_PIP: Final = "servers from PyPI (stdio:pypi:… and those of registry:…) can't be crawled"
+_WITHOUT_PI: Final = "the coding agent pi (synthesize.author: pi) can't write services; the author `rules` can"
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ def examine(store: str | None) -> Iterator[Checkup]:
     yield _check("node", lambda: _find_node("node"), _WITHOUT_NODE)
     yield _check("npm", lambda: _find_node("npm"), _WITHOUT_NODE)
     yield _check("pip", _find_pip, _WITHOUT_PIP)
+    yield _check("pi", _find_pi, _WITHOUT_PI)
 
 
 def _check(name: str, attempt: Callable[[], str], without: str = "") -> Checkup:
@@ -96,6 +100,14 @@ def _find_pip() -> str:
     if importlib.util.find_spec("pip"):
         return f"beside {sys.executable}"
     raise InputError(f"pip is not installed beside {sys.executable}; run `{sys.executable} -m ensurepip`")
+
+
+def _find_pi() -> str:
+    """Whether pi could run here; it is installed only when it is wanted."""
+    node, _ = node_view(NODE)
+    _find_node("npm")
+    cell_builder()
+    return f"pi {VERSION} can be installed and confined, with node at {node}"
 
 
 def _try_store(store: Store) -> str:
