@@ -1,9 +1,12 @@
 """A proxy through which a confined program reaches one model and nothing else.
 
 It listens on a Unix socket, speaks chat completions, and passes each request on to whoever has the key: the program
-never sees one. It counts what the session takes, and once that is as much as the session may take, every further
-request is refused. A failure that concerns more than this request, such as the stage's spent budget, is kept for the
-caller: the program is told to stop, and the caller raises it when the program has.
+never sees one. Of a request only text, functions and how to sample are passed on: a provider may know fields that
+choose other models, cost more, or have it fetch something from the network for whoever asks.
+
+One request is answered after the other. The proxy counts what the session takes, and once that is as much as the
+session may take, every further request is refused. A failure that concerns more than this request, such as the stage's
+spent budget, is kept for the caller: the program is told to stop, and the caller raises it when the program has.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import Any, Final
 
 import h11
 
-from compoworld_core.errors import BudgetExhausted, CompoWorldError
+from compoworld_core.errors import BudgetExhausted, CompoWorldError, InputError
 from compoworld_core.llm.config import Budget, Price
 from compoworld_core.llm.messages import Usage
 from compoworld_core.llm.model import ModelFailure
@@ -33,10 +36,16 @@ Route = Callable[[JsonObject], Awaitable[JsonObject]]
 
 CHAT: Final = "/v1/chat/completions"
 
-_MOST_BYTES: Final = 64 * 1024 * 1024
+_MOST_BYTES: Final = 16 * 1024 * 1024
+_MOST_AT_ONCE: Final = 16
+"""Requests that are read or answered; others wait."""
+
 _CHUNK: Final = 64 * 1024
-_TRANSPORT: Final = frozenset({"stream", "stream_options"})
-"""Fields that say how an answer is sent, not what it is."""
+_ASKED: Final = frozenset({
+    "messages", "tools", "tool_choice", "parallel_tool_calls", "max_tokens", "max_completion_tokens", "temperature",
+    "top_p", "stop", "reasoning_effort",
+})  # fmt: skip
+"""Fields that are passed on."""
 
 
 class Meter:
@@ -110,6 +119,8 @@ class Proxy:
         self._routes = routes
         self._asked: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._places = asyncio.Semaphore(_MOST_AT_ONCE)
+        self._turn = asyncio.Lock()
 
     @property
     def is_spent(self) -> bool:
@@ -139,14 +150,14 @@ class Proxy:
         assert task is not None
         self._tasks.add(task)
         try:
-            with suppress(OSError, h11.RemoteProtocolError):
-                await _Connection(reader, writer).serve(self._answer)
+            with suppress(OSError, h11.ProtocolError, asyncio.CancelledError):
+                await _Connection(reader, writer, self._places).serve(self._answer)
         finally:
             self._tasks.discard(task)
             writer.close()
 
     async def _answer(self, path: str, body: JsonObject) -> JsonObject:
-        route = self._chat if path == CHAT else self._routes.get(path)
+        route = self._in_turn if path == CHAT else self._routes.get(path)
         if route is None:
             raise Refused(404, "not_found", f"there is no {path}")
         try:
@@ -162,12 +173,19 @@ class Proxy:
             text = str(error) if isinstance(error, CompoWorldError) else "the proxy failed"
             raise Refused(402 if isinstance(error, BudgetExhausted) else 500, code, text) from None
 
+    async def _in_turn(self, body: JsonObject) -> JsonObject:
+        async with self._turn:  # so that what one takes is counted before the next is allowed
+            return await self._chat(body)
+
     async def _chat(self, body: JsonObject) -> JsonObject:
         if self.failure is not None:
             raise Refused(503, "server_error", "the session is over")
         self._meter.check()
-        asked = {name: value for name, value in body.items() if name not in _TRANSPORT}
-        key = digest(asked)
+        asked = _asked(body)
+        try:
+            key = digest(asked)
+        except InputError as error:
+            raise Refused(400, "invalid_json", f"the body cannot be passed on: {error}") from None
         sample = self._asked[key]
         self._asked[key] += 1
         try:
@@ -183,20 +201,22 @@ class Proxy:
 class _Connection:
     """One connection: requests after one another."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, places: asyncio.Semaphore) -> None:
         self._reader = reader
         self._writer = writer
+        self._places = places
         self._http = h11.Connection(h11.SERVER)
 
     async def serve(self, answer: Callable[[str, JsonObject], Awaitable[JsonObject]]) -> None:
         while True:
             request = await self._next()
-            if not isinstance(request, h11.Request):
+            if not isinstance(request, h11.Request) or request.method in (b"HEAD", b"CONNECT"):
                 return
             path = request.target.decode("latin-1").partition("?")[0]
             try:
-                body = _object(await self._body())
-                answered = await answer(path, body)
+                async with self._places:
+                    body = _object(await self._body())
+                    answered = await answer(path, body)
                 is_stream = path == CHAT and body.get("stream") is True
                 await self._send(200, _events(answered) if is_stream else _text(answered), is_stream)
             except Refused as refused:
@@ -244,6 +264,30 @@ def _object(body: bytes) -> JsonObject:
     if not isinstance(value, dict):
         raise Refused(400, "invalid_json", "the body is not a JSON object")
     return value
+
+
+def _asked(body: JsonObject) -> JsonObject:
+    """What of a request is passed on.
+
+    Raises:
+        Refused: It asks for more than text in answer to text.
+    """
+    messages, tools = _objects(body, "messages"), _objects(body, "tools")
+    if any(tool.get("type") != "function" for tool in tools):
+        raise Refused(400, "invalid_request", "all tools have to be functions")
+    for message in messages:
+        content = message.get("content")
+        parts = content if isinstance(content, list) else []
+        if any(not isinstance(part, dict) or part.get("type") != "text" for part in parts):
+            raise Refused(400, "invalid_request", "all parts of a message have to be text")
+    return {name: value for name, value in body.items() if name in _ASKED}
+
+
+def _objects(body: JsonObject, name: str) -> list[JsonObject]:
+    items = body.get(name) or []
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise Refused(400, "invalid_request", f"{name} has to be a list of objects")
+    return items
 
 
 def _text(value: JsonObject) -> bytes:

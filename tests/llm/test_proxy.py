@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from decimal import Decimal
@@ -143,6 +144,64 @@ async def test_what_concerns_more_than_the_session_is_kept_for_its_caller(tmp_pa
     assert second.status_code == 503
     assert len(model.asked) == 1
     assert "secret" not in first.text
+
+
+async def test_many_requests_at_once_get_no_more_than_the_session_may_take(tmp_path: Path) -> None:
+    model = Model()
+    async with served(tmp_path, model, turns=3) as (proxy, client):
+        answers = await asyncio.gather(*(ask(client, text=str(number)) for number in range(20)))
+
+    assert sorted(answer.status_code for answer in answers) == [200] * 3 + [402] * 17
+    assert len(model.asked) == 3
+    assert proxy.spent[0] == 3
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"messages": [{"role": "user", "content": NaN}]}',
+        b'{"messages": [{"role": "user", "content": "\\ud83d"}]}',
+        b'{"messages": [{"content": ' + b"[" * 700 + b"]" * 700 + b"}]}",
+        b'{"messages": ' + b"[" * 90_000,
+        b'{"messages": 5}',
+        b'{"messages": [5]}',
+        b'{"messages": [], "tools": {"a": 1}}',
+        b'{"messages": [], "tools": [{"type": "web_search"}]}',
+        b'{"messages": [{"content": [{"type": "image_url", "image_url": {"url": "http://a/?secret"}}]}]}',
+        b'{"messages": [{"content": ["a"]}]}',
+    ],
+    ids=lambda content: content[:60].decode(),
+)
+async def test_a_request_that_is_not_passed_on_concerns_nobody_else(tmp_path: Path, content: bytes) -> None:
+    model = Model()
+    async with served(tmp_path, model) as (proxy, client):
+        answer = await client.post("/v1/chat/completions", content=content)
+        next = await ask(client)
+
+    assert (answer.status_code, next.status_code) == (400, 200)
+    assert proxy.failure is None
+    assert len(model.asked) == 1
+
+
+async def test_fields_that_are_not_for_the_model_are_left_out(tmp_path: Path) -> None:
+    model = Model()
+    more = {"models": ["dearer"], "service_tier": "priority", "web_search_options": {}, "plugins": [{"id": "web"}]}
+    async with served(tmp_path, model) as (_, client):
+        await ask(client, temperature=0.5, **more)
+
+    assert model.asked[0][0].keys() == {"messages", "temperature"}
+
+
+@pytest.mark.parametrize("method", ["HEAD", "CONNECT"])
+async def test_a_method_that_has_no_answer_breaks_nothing(
+    tmp_path: Path, method: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served(tmp_path, Model()) as (_, client):
+        with pytest.raises(httpx2.HTTPError):
+            await client.request(method, "/v1/chat/completions")
+        assert (await ask(client)).status_code == 200
+
+    assert not caplog.records
 
 
 async def test_other_routes_are_answered_beside_the_model(tmp_path: Path) -> None:
