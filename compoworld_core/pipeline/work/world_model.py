@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from compoworld_core.errors import CompoWorldError, TransientError
-from compoworld_core.llm.messages import AssistantMessage, Message
+from compoworld_core.llm.messages import AssistantMessage, Message, Usage
 from compoworld_core.pipeline.stage import Shard
 from compoworld_core.services.world_model.model import WorldModel
 from compoworld_core.services.world_model.settings import WorldModelUser
@@ -56,3 +57,8 @@ class LoopAsk:
                     raise TransientError("the run ended before the world model answered") from None
             except CancelledError:
                 raise TransientError("the run was stopped before the world model answered") from None
+
+    def repeat(self, *, item: str, requests: int, usage: Usage) -> None:
+        """Count in the loop's thread what a prediction took that is not made again."""
+        count = partial(self._pool.repeat, self._model, item=item, requests=requests, usage=usage)
+        self._loop.call_soon_threadsafe(count)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from threading import Lock
 from typing import Final, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -23,6 +24,7 @@ from compoworld_core.llm.messages import (
     AssistantMessage,
     Message,
     SystemMessage,
+    Usage,
     UserMessage,
     json_text,
     parse_object,
@@ -76,12 +78,16 @@ class Kept(_Data):
         question: All that it may depend on, with the model's parameters and the prompts.
         prediction: None where no acceptable one came.
         rejected: What was answered before, in order.
+        requests: How many answers all of it took.
+        usage: What those took.
     """
 
     service: str
     question: JsonObject
     prediction: Prediction | None
     rejected: tuple[RejectedAnswer, ...] = ()
+    requests: int
+    usage: Usage
 
 
 class Ask(Protocol):
@@ -94,6 +100,10 @@ class Ask(Protocol):
             item: What the answer is for.
             sample: Tells apart answers to the same question.
         """
+        ...
+
+    def repeat(self, *, item: str, requests: int, usage: Usage) -> None:
+        """Count what a prediction took that is not made again."""
         ...
 
 
@@ -111,6 +121,8 @@ class WorldModel(Predictor):
         self._store = store
         self._config = config
         self._ask = ask
+        self._counted: set[str] = set()
+        self._counting = Lock()
         self._rules, self._call, self._again = (
             load_prompt(__package__, name, 1) for name in ("predict", "call", "rejected")
         )
@@ -133,21 +145,28 @@ class WorldModel(Predictor):
         content = {**question.content, **self._made_with, "sample": number}
         key = digest(content)
         name = f"{FOLDER}/{key[:2]}/{key}.json"
-        data = self._store.read(name)
+        found = self._store.read(name)
+        data = found
         if data is None:
-            prediction, rejected = self._made(question, check, number)
-            kept = Kept(service=question.service, question=content, prediction=prediction, rejected=rejected)
-            data = canonical_json(kept).encode()
+            data = canonical_json(self._made(question, content, check, number)).encode()
             if not self._store.create(name, data):
                 data = self._store.read(name) or data  # another's was first, and counts for all
         try:
-            return Kept.model_validate_json(data).prediction
+            kept = Kept.model_validate_json(data)
         except ValidationError as error:
             raise StorageError(f"{self._store.uri}/{name}: is damaged: {describe_validation_error(error)}") from None
+        if self._is_first(key) and found is not None and self._ask is not None:
+            self._ask.repeat(item=_item(question), requests=kept.requests, usage=kept.usage)
+        return kept.prediction
 
-    def _made(
-        self, question: Question, check: Check, number: int
-    ) -> tuple[Prediction | None, tuple[RejectedAnswer, ...]]:
+    def _is_first(self, key: str) -> bool:
+        """Whether nobody had this prediction from here before: however many calls it answers, it is made once."""
+        with self._counting:
+            is_first = key not in self._counted
+            self._counted.add(key)
+            return is_first
+
+    def _made(self, question: Question, content: JsonObject, check: Check, number: int) -> Kept:
         """Ask until an answer is acceptable or there were enough attempts."""
         if self._ask is None:
             raise InputError(
@@ -161,14 +180,20 @@ class WorldModel(Predictor):
             UserMessage(content=self._call.render(document)),
         ]
         rejected: list[RejectedAnswer] = []
+        took: list[Usage] = []
+        valid: Prediction | None = None
         for _ in range(self._config.attempts):
             answer = ""
             try:
-                answer = self._answer(messages, f"{question.service}.{question.tool}", number)
+                message = self._ask(tuple(messages), item=_item(question), sample=number)
+                took.append(message.usage or Usage())
+                answer = message.content
                 prediction = read_prediction(answer)
                 check(prediction)
-                return prediction, tuple(rejected)
+                valid = prediction
+                break
             except ModelFailure as error:
+                took += [] if error.usage is None else [error.usage]
                 if error.kind == "refused":
                     raise InputError(f"the world model cannot be asked about {question.tool}: {error}") from error
                 reason = f"there is no usable answer: {error}"
@@ -183,11 +208,18 @@ class WorldModel(Predictor):
                 AssistantMessage(content=answer[:_MAX_QUOTED] or "(nothing)"),
                 UserMessage(content=self._again.render(_Reason(reason=reason))),
             ]
-        return None, tuple(rejected)
+        return Kept(
+            service=question.service,
+            question=content,
+            prediction=valid,
+            rejected=tuple(rejected),
+            requests=len(took),
+            usage=Usage.total(took),
+        )
 
-    def _answer(self, messages: Sequence[Message], item: str, sample: int) -> str:
-        assert self._ask is not None
-        return self._ask(tuple(messages), item=item, sample=sample).content
+
+def _item(question: Question) -> str:
+    return f"{question.service}.{question.tool}"
 
 
 def read_prediction(text: str) -> Prediction:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from compoworld_core.llm.messages import AssistantMessage, Message, to_chat
+from compoworld_core.llm.messages import AssistantMessage, Message, Usage, to_chat
 from compoworld_core.services.backend import InProcessBackend
 from compoworld_core.services.context import Context
 from compoworld_core.services.package import ServicePackage
@@ -79,16 +79,26 @@ def shop(predictor: Predictor, package: ServicePackage = SHOP, seed: int = 7) ->
     return running
 
 
-def scripted(script: Callable[[dict[str, Any]], Any], said: list[list[Message]] | None = None) -> Any:
-    """An `Ask` that lets a script answer without a server in between."""
+class Scripted:
+    """An `Ask` that lets a script answer without a server in between; each answer takes ten tokens.
 
-    def ask(messages: Sequence[Message], *, item: str, sample: int) -> AssistantMessage:
-        if said is not None:
-            said.append(list(messages))
-        reply: Reply = script({"messages": [to_chat(message) for message in messages]})
-        return AssistantMessage(content=reply.content)
+    Attributes:
+        repeated: What was counted without being asked.
+    """
 
-    return ask
+    def __init__(self, script: Callable[[dict[str, Any]], Any], said: list[list[Message]] | None = None) -> None:
+        self.repeated: list[tuple[str, int, Usage]] = []
+        self._script = script
+        self._said = said
+
+    def __call__(self, messages: Sequence[Message], *, item: str, sample: int) -> AssistantMessage:
+        if self._said is not None:
+            self._said.append(list(messages))
+        reply: Reply = self._script({"messages": [to_chat(message) for message in messages]})
+        return AssistantMessage(content=reply.content, usage=Usage(completion_tokens=10))
+
+    def repeat(self, *, item: str, requests: int, usage: Usage) -> None:
+        self.repeated.append((item, requests, usage))
 
 
 def text(value: Any) -> Reply:

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from compoworld_core.errors import InputError, StorageError
-from compoworld_core.llm.messages import Message, SystemMessage
+from compoworld_core.llm.messages import Message, SystemMessage, Usage
 from compoworld_core.llm.model import FailureKind, ModelFailure
 from compoworld_core.services.world_model.model import FOLDER, Kept, WorldModel
 from compoworld_core.services.world_model.settings import WorldModelConfig
 from compoworld_core.storage.files import FileStore
 from tests.llm_server.scripts.world_model import Simulator, breaks_types, chats, document_of, plausible, writes_anyway
 from tests.services.workshop import rows
-from tests.services.world_model.shop import scripted, shop, text
+from tests.services.world_model.shop import Scripted, shop, text
 
 PART = {"part": "gasket", "title": "Wait for a gasket"}
 PARAMETERS = {"model": "simulator", "temperature": 0.0}
@@ -30,7 +30,7 @@ def store(tmp_path: Path) -> FileStore:
 
 
 def model(store: FileStore, script: Any = None, said: list[list[Message]] | None = None, **config: Any) -> WorldModel:
-    ask = scripted(script, said) if script is not None else None
+    ask = Scripted(script, said) if script is not None else None
     return WorldModel(store, WorldModelConfig(model="any", **config), PARAMETERS, ask)
 
 
@@ -132,6 +132,18 @@ def test_a_repeated_run_is_the_same_bit_for_bit_with_nobody_to_ask(store: FileSt
     assert {name: store.read(name) for name in store.names(FOLDER)} == bytes_before
 
 
+def test_a_kept_prediction_counts_once_with_all_the_answers_that_it_took(store: FileStore) -> None:
+    def repeated(script: Simulator) -> list[tuple[str, int, Usage]]:
+        ask = Scripted(script)
+        predictor = WorldModel(store, WorldModelConfig(model="any"), PARAMETERS, ask)
+        for _ in range(2):
+            shop(predictor).call("order_part", PART)
+        return ask.repeated
+
+    assert repeated(Simulator(chats, plausible)) == [], "who asks is counted where it asks"
+    assert repeated(Simulator(chats)) == [("workshop.order_part", 2, Usage(completion_tokens=20))]
+
+
 def test_what_was_never_predicted_cannot_be_repeated(store: FileStore) -> None:
     running = shop(model(store))
     untouched = rows(running.state)
@@ -153,7 +165,7 @@ def test_the_winner_of_a_race_counts_for_all(store: FileStore) -> None:
 
 def test_another_model_is_asked_anew(store: FileStore) -> None:
     shop(model(store, Simulator())).call("order_part", PART)
-    other = WorldModel(store, WorldModelConfig(model="any"), {"model": "other"}, scripted(Simulator(chats)))
+    other = WorldModel(store, WorldModelConfig(model="any"), {"model": "other"}, Scripted(Simulator(chats)))
 
     assert not shop(other).call("order_part", PART).succeeded
     assert len(kept(store)) == 2
