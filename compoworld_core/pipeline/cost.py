@@ -1,7 +1,8 @@
 """What a run cost: by stage and model, and for each thing that was accepted.
 
-Stages note in their sidecars what models took. An answer counts with its price whether it was paid in this attempt or
-lay in the journal, so the cost is that of the result, however often the run was stopped on the way.
+Stages note in their sidecars what models took, at the prices that were configured. An answer counts whether it was paid
+in this attempt, lay in the journal, or is part of a session or prediction that was kept, so the cost is that of the
+result, however often the run was stopped on the way.
 """
 
 from __future__ import annotations

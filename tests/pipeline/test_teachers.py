@@ -16,6 +16,7 @@ from compoworld_core.cli import run_cli
 from compoworld_core.errors import InputError
 from compoworld_core.library.registry import library_package
 from compoworld_core.llm.config import Budget, Endpoint, ModelConfig, Price
+from compoworld_core.pipeline.harvest import spent
 from compoworld_core.pipeline.run import DatasetRecord, RunRecord, Totals
 from compoworld_core.pipeline.runner import StageResult, committed, run_stage
 from compoworld_core.pipeline.stage import StagePlan, plan_stage
@@ -104,9 +105,9 @@ def _fresh(server: LlmServer) -> None:
     server.requests.clear()
 
 
-def config(server: LlmServer, budget: Budget | None = None, **fields: Any) -> DistillConfig:
+def config(server: LlmServer, budget: Budget | None = None, price: Price = PRICE, **fields: Any) -> DistillConfig:
     models = {
-        name: ModelConfig(model=f"{name}-1", price=PRICE, endpoints=(Endpoint(base_url=server.base_url),))
+        name: ModelConfig(model=f"{name}-1", price=price, endpoints=(Endpoint(base_url=server.base_url),))
         for name in fields["teachers"]
     }
     return DistillConfig.model_validate({"policy": "llm", "models": models, "budget": budget or Budget(), **fields})
@@ -205,12 +206,25 @@ def test_spent_budget_stops_cleanly_and_a_larger_one_pays_only_what_is_missing(
     made = rows(store, result)
     assert sum(PRICE.of(row.usage) for row in made) == sum(Decimal(entry["usd"]) for entry in sidecar["spend"])
 
+
+def test_the_journal_alone_makes_the_same_trajectories_whatever_the_prices(
+    store: Store, server: LlmServer, tmp_path: Path
+) -> None:
+    first = distilled(store, config(server, teachers={"good": 1}))
+    asked = len(server.requests)
     other = open_store(tmp_path / "other")
     for name in store.names(""):
         if name.startswith(("services", "tasks", "journal")):
             other.create(name, store.read(name) or b"")
-    assert rows(other, distilled(other, config(server, teachers=teachers))) == made
-    assert len(server.requests) == asked, "the journal alone makes the same trajectories"
+    price = Price(prompt=Decimal(20), cached=Decimal(5), completion=Decimal(100))
+
+    again = distilled(other, config(server, price=price, teachers={"good": 1}))
+
+    assert len(server.requests) == asked
+    assert again.plan.key == first.plan.key
+    assert again.commits["trajectories"].digest == first.commits["trajectories"].digest
+    cheap, dear = (spent(read_sidecars(place, first.plan.location(TRAJECTORIES))) for place in (store, other))
+    assert dear == 10 * cheap == 10 * EACH * asked
 
 
 def test_cost_is_what_the_server_counted_by_model_task_and_selected_trajectory(
