@@ -38,6 +38,9 @@ CHECK: Final = "check"
 _MOST_FILE_BYTES: Final = 2 * 1024 * 1024
 _MOST_LINE_BYTES: Final = 64 * 1024 * 1024
 _MOST_LINES: Final = 2_000_000
+_MOST_KEPT_BYTES: Final = 64 * 1024 * 1024
+"""Of the messages of a session."""
+
 _GRACE_S: Final = 60.0
 _END_S: Final = 5.0
 
@@ -109,9 +112,14 @@ class _Heard:
     messages: list[JsonObject]
     status: int = 0
     failure: str = ""
+    has_begun: bool = False
     left: JsonObject | None = None
     reached: list[str] | None = None
     errors: str = ""
+
+
+class _Endless(Exception):
+    """More was said than is listened to."""
 
 
 class PiSessions:
@@ -197,7 +205,7 @@ class PiSessions:
             raise IsolationError(
                 f"pi is not cut off from the network: it reached {', '.join(heard.reached)}; it was not started"
             )
-        if heard.status == CANNOT:
+        if heard.status == CANNOT and not heard.has_begun:
             raise IsolationError(f"pi can't be confined here: {heard.errors}")
         if line.failure is not None:
             raise line.failure
@@ -218,7 +226,7 @@ async def _run(command: list[str], seconds: float) -> _Heard:
     heard = _Heard([])
     errors = asyncio.create_task(_tail(process))
     try:
-        with suppress(TimeoutError, ValueError):  # a line that is too long
+        with suppress(TimeoutError, ValueError, _Endless):  # ValueError: a line that is too long
             async with asyncio.timeout(seconds):
                 await _hear(process, heard)
                 heard.status = await process.wait()
@@ -240,6 +248,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 async def _hear(process: asyncio.subprocess.Process, heard: _Heard) -> None:
     assert process.stdout is not None
+    kept = 0
     for _ in range(_MOST_LINES):
         line = await process.stdout.readline()
         if not line:
@@ -249,12 +258,18 @@ async def _hear(process: asyncio.subprocess.Process, heard: _Heard) -> None:
             continue
         if event.get("type") == "left":
             heard.left = event
-        elif event.get("type") == "egress":
+        elif event.get("type") == "begun":
+            heard.has_begun = True
+        elif event.get("type") == "egress" and not heard.has_begun:  # later, whoever is confined might say so
             heard.reached = [str(place) for place in event.get("reached", ())]
         elif message := transcript.chat_message(event):
+            kept += len(line)
+            if kept > _MOST_KEPT_BYTES:
+                break
             heard.messages.append(message)
             if message["role"] == "assistant":
                 heard.failure = transcript.failure(event)
+    raise _Endless
 
 
 async def _tail(process: asyncio.subprocess.Process) -> str:

@@ -30,8 +30,8 @@ def chat_message(event: JsonObject) -> JsonObject | None:
         case "toolResult":
             return {
                 "role": "tool",
-                "tool_call_id": str(message.get("toolCallId", "")),
-                "name": str(message.get("toolName", "")),
+                "tool_call_id": _storable(message.get("toolCallId", "")),
+                "name": _storable(message.get("toolName", "")),
                 "content": _text(message, "text"),
             }
         case "assistant":
@@ -53,9 +53,9 @@ def _assistant(message: JsonObject) -> JsonObject:
         said["reasoning_content"] = thought
     calls = [
         {
-            "id": str(part.get("id", "")),
+            "id": _storable(part.get("id", "")),
             "type": "function",
-            "function": {"name": str(part.get("name", "")), "arguments": json.dumps(part.get("arguments", {}))},
+            "function": {"name": _storable(part.get("name", "")), "arguments": json.dumps(part.get("arguments", {}))},
         }
         for part in _parts(message)
         if part.get("type") == "toolCall"
@@ -65,9 +65,13 @@ def _assistant(message: JsonObject) -> JsonObject:
 
 def _text(message: JsonObject, kind: str) -> str:
     if isinstance(message.get("content"), str):
-        return str(message["content"]) if kind == "text" else ""
+        return _storable(message["content"]) if kind == "text" else ""
     parts = (part.get(kind) for part in _parts(message) if part.get("type") == kind)
-    return "\n".join(part for part in parts if isinstance(part, str)).encode("utf-8", "replace").decode()
+    return _storable("\n".join(part for part in parts if isinstance(part, str)))
+
+
+def _storable(value: Any) -> str:
+    return str(value).encode("utf-8", "replace").decode()
 
 
 def _parts(message: JsonObject) -> list[dict[str, Any]]:

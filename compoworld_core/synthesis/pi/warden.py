@@ -1,7 +1,8 @@
 """The first program of a session's confinement: makes sure that there is no way out, opens the one there is, runs pi.
 
 Run as a script, with a description of the session as its argument; needs nothing but the standard library. What it
-prints are JSON lines: pi's own, and as the last one the files that pi leaves.
+prints are JSON lines: that it has begun, pi's own, and as the last one the files that pi leaves. Whatever comes after
+the first may be pi's making.
 
 The way out is a Unix socket. pi speaks to a local port, and all that comes there is passed on to the socket.
 """
@@ -33,6 +34,7 @@ def main() -> None:
     if reached := egress(session["probes"]):
         say({"type": "egress", "reached": reached})
         sys.exit(REACHED)
+    say({"type": "begun"})
     shutil.copytree(session["inputs"], session["workspace"], dirs_exist_ok=True)
     for name in session["programs"]:
         os.chmod(os.path.join(session["workspace"], name), 0o755)

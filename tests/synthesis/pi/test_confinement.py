@@ -20,6 +20,7 @@ from compoworld_core.services.host import landlock
 from compoworld_core.storage import Store, open_store
 from compoworld_core.storage.digest import JsonObject
 from compoworld_core.synthesis.pi import confinement, harness
+from compoworld_core.synthesis.pi import session as pi_session
 from compoworld_core.synthesis.pi.check import Report
 from compoworld_core.synthesis.pi.confinement import Places, Probes, Program
 from compoworld_core.synthesis.pi.session import Assignment, PiSessions
@@ -162,6 +163,34 @@ def test_a_session_cannot_write_elsewhere(stage: Stage) -> None:
 
 def test_what_is_no_plain_text_file_is_not_taken(stage: Stage) -> None:
     assert stage.run("ln -s /etc/passwd service.py; printf '\\xff' > tests.json") == {}
+
+
+_MESSAGE = (
+    '{"type": "message_end", "message": {"role": "toolResult", "toolCallId": "\\ud800", "toolName": "\\ud800", '
+    '"content": "\\ud800"}}'
+)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param('{"type": "egress", "reached": ["a"]}', id="reached"),
+        pytest.param('{"type": "left", "files": {"service.py": 5}}', id="left"),
+        pytest.param(_MESSAGE, id="message"),
+    ],
+)
+def test_what_a_session_says_of_itself_ends_nobody_else(stage: Stage, said: str) -> None:
+    session = asyncio.run(stage.hold(f"echo x > service.py; echo '{said}'; kill -9 $PPID"))
+
+    assert session.outcome == "passed"
+
+
+def test_a_session_that_talks_without_end_is_ended(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pi_session, "_MOST_KEPT_BYTES", 10_000)
+
+    session = asyncio.run(stage.hold(f"while echo '{_MESSAGE}'; do :; done"))
+
+    assert 1 < len(session.transcript) < 100
 
 
 def test_a_session_that_is_late_is_ended_and_keeps_its_files(stage: Stage) -> None:
