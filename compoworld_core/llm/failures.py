@@ -20,7 +20,7 @@ from openai import APIConnectionError, APIError, APIStatusError
 
 from compoworld_core.errors import CompoWorldError, InputError, TransientError
 from compoworld_core.llm.config import Endpoint
-from compoworld_core.llm.model import ModelFailure
+from compoworld_core.llm.model import FailureKind, ModelFailure
 
 _QUOTED_CHARS: Final = 300
 _AGAIN: Final = {408, 409, 425, 429}
@@ -31,6 +31,7 @@ _OVERFLOW: Final = re.compile(
     re.IGNORECASE,
 )
 _NO_CREDIT: Final = re.compile(r"insufficient_quota|billing|insufficient (balance|credit)|out of credit", re.IGNORECASE)
+_FILTERED: Final = re.compile(r"content.?(filter|policy)|data_inspection|moderation", re.IGNORECASE)
 _DURATION: Final = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)s)?(?:([\d.]+)ms)?")
 
 
@@ -85,7 +86,8 @@ def _of_status(error: APIStatusError, endpoint: Endpoint, place: str, key: str |
         return InputError(f"{place}: the endpoint redirects ({status}); correct base_url")
     if status == 413 or _OVERFLOW.search(f"{error.code} {said}"):
         return ModelFailure("context", f"{place}: the conversation is too long: {said}")
-    return ModelFailure("refused", f"{place}: the endpoint refuses the request ({status}): {said}")
+    kind: FailureKind = "filtered" if _FILTERED.search(f"{error.code} {said}") else "refused"
+    return ModelFailure(kind, f"{place}: the endpoint refuses the request ({status}): {said}")
 
 
 def _root(error: BaseException) -> BaseException:

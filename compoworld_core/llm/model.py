@@ -9,7 +9,7 @@ from compoworld_core.errors import CompoWorldError
 from compoworld_core.llm.messages import AssistantMessage, Message, Usage
 from compoworld_core.storage.digest import JsonObject
 
-FailureKind = Literal["context", "refused", "malformed", "empty"]
+FailureKind = Literal["context", "refused", "filtered", "malformed", "empty"]
 
 
 class ModelFailure(CompoWorldError):
@@ -17,7 +17,8 @@ class ModelFailure(CompoWorldError):
 
     Attributes:
         kind: `context`: the conversation is longer than the model takes. `refused`: the endpoint rejects the request.
-            `malformed`: what came back is no chat completion. `empty`: it has neither text nor a tool call.
+            `filtered`: it does not let this question or its answer through, but others. `malformed`: what came back is
+            no chat completion. `empty`: it has neither text nor a tool call.
         usage: What the useless answer took; None where there was none.
     """
 

@@ -128,7 +128,7 @@ class ModelPool:
         usage = model.usage(completion, request)
         if is_empty(completion):
             is_filtered = completion["choices"][0]["finish_reason"] == "content_filter"
-            kind: FailureKind = "refused" if is_filtered else "empty"
+            kind: FailureKind = "filtered" if is_filtered else "empty"
             raise ModelFailure(kind, f"{model.name}: there is nothing in the answer", usage)
         return completion, usage
 

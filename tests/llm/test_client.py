@@ -14,6 +14,7 @@ from compoworld_core.llm import hooks
 from compoworld_core.llm.client import Client
 from compoworld_core.llm.config import Endpoint, ModelConfig
 from compoworld_core.llm.failures import Unanswered
+from compoworld_core.llm.model import ModelFailure
 from compoworld_core.llm.request import Request
 from compoworld_core.storage.digest import JsonObject
 
@@ -139,3 +140,15 @@ def test_a_key_that_no_header_can_hold_is_named_by_its_place_only(value: str, mo
         ask(b"", stream=True)
 
     assert value not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [("content_filter", "filtered"), ("content_policy_violation", "filtered"), ("bad", "refused")]
+)
+def test_a_question_that_does_not_pass_a_filter_is_told_from_one_that_no_question_passes(code: str, kind: str) -> None:
+    body = json.dumps({"error": {"message": "No.", "code": code}}).encode()
+
+    got, _ = ask(answer(body, status="400 Bad Request"), stream=True)
+
+    assert isinstance(got, ModelFailure)
+    assert got.kind == kind

@@ -280,3 +280,12 @@ def test_a_request_that_the_endpoint_refuses_is_not_sent_again(tmp_path: Path) -
         using(model(server), tmp_path, work, patience=QUICK)
 
     assert caught.value.kind == "refused"
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+def test_an_answer_that_does_not_pass_a_filter_is_no_refusal_of_the_endpoint(tmp_path: Path, stream: bool) -> None:
+    filtered = Reply(finish_reason="content_filter")
+    with LlmServer({MODEL: lambda request: filtered}) as server, pytest.raises(ModelFailure) as caught:
+        using(model(server, stream=stream), tmp_path, ask)
+
+    assert caught.value.kind == "filtered"

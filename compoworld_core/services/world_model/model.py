@@ -197,7 +197,7 @@ class WorldModel(Predictor):
                 if error.kind == "refused":
                     raise InputError(f"the world model cannot be asked about {question.tool}: {error}") from error
                 reason = f"there is no usable answer: {error}"
-                if error.kind == "context":
+                if error.kind in ("context", "filtered"):  # asking again would only add to it
                     rejected.append(RejectedAnswer(answer="", reason=reason))
                     break
             except Rejected as error:

@@ -224,6 +224,19 @@ def test_a_refusing_endpoint_is_a_fault_of_the_set_up_and_nothing_is_kept(store:
     assert kept(store) == []
 
 
+def test_a_question_that_does_not_pass_a_filter_makes_only_its_call_fail(store: FileStore) -> None:
+    asked: list[Any] = []
+
+    def filtered(request: Any) -> Any:
+        asked.append(request)
+        raise ModelFailure("filtered", "not that")
+
+    result = shop(model(store, filtered)).call("order_part", PART)
+
+    assert result.envelope["error"]["code"] == "unavailable"
+    assert len(asked) == len(kept(store)) == 1
+
+
 def test_a_damaged_record_is_named(store: FileStore) -> None:
     shop(model(store, Simulator())).call("order_part", PART)
     (name,) = store.names(FOLDER)
