@@ -123,7 +123,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _texts(data: bytes, path: Path) -> Iterator[str]:
-    """The whole of a text file; of JSON, every string that is a value."""
+    """The whole of a text file; of JSON, every string."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -153,4 +153,4 @@ def _strings(value: Any) -> Iterator[str]:
         if isinstance(item, str):
             yield item
         elif isinstance(item, dict | list):
-            ahead.extend(item.values() if isinstance(item, dict) else item)
+            ahead.extend((*item, *item.values()) if isinstance(item, dict) else item)

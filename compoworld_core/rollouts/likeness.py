@@ -9,6 +9,7 @@ among the few rarest of each, so only those are looked up, and only what is foun
 from __future__ import annotations
 
 import hashlib
+import html
 import math
 import re
 import unicodedata
@@ -20,8 +21,13 @@ SHINGLE: Final = 5
 """Words of a sequence."""
 
 _CJK: Final = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_WORD: Final = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+")
+_WORD: Final = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
 """In scripts that put no spaces between words, every character counts as one."""
+
+_UNSEEN: Final = re.compile(
+    "[\u0300-\u036f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff]"
+)
+"""Accents, and characters without width."""
 
 _COUNTERS: Final = 1 << 20
 
@@ -29,8 +35,12 @@ Shingles: TypeAlias = "array[int]"
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, without case, punctuation and variants of letters."""
-    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    """The words of a text, without case, punctuation, accents, variants of letters and what cannot be seen."""
+    text = html.unescape(text)
+    if not text.isascii():
+        bare = _UNSEEN.sub("", unicodedata.normalize("NFKD", text))
+        text = unicodedata.normalize("NFKC", bare)
+    return _WORD.findall(text.casefold())
 
 
 def runs(sequence: Sequence[str], length: int) -> Iterator[str]:

@@ -36,6 +36,11 @@ def test_first_that_is_like_is_found_and_nothing_else(said: list[str], threshold
         ("Straße ﬁne Ａ", ["strasse", "fine", "a"]),
         ("订单A12 取消", ["订", "单", "a12", "取", "消"]),
         ("…", []),
+        ("_Send_ __it__", ["send", "it"]),
+        ("s\u200be\u00adnd\u2060 \ufeffi\u0301t", ["send", "it"]),
+        ("Rés\u0065\u0301 Ärger Ōsaka", ["rese", "arger", "osaka"]),
+        ("Send&nbsp;it &amp; wait", ["send", "it", "wait"]),
+        ("が각", ["が", "각"]),
     ],
 )
 def test_words_have_no_case_punctuation_or_variants(text: str, expected: list[str]) -> None:
