@@ -3,7 +3,7 @@
 The rule: a scalar field is a scalar column, `tuple[str, ...]` is a list of strings, and everything nested is text: its
 canonical JSON. (An inferred Arrow struct would invent nulls for keys that a row does not have.) An optional field is
 a nullable column. Text-like scalars (enumerations, decimals, dates) are stored as their JSON text. A row that was
-stored comes back equal.
+stored comes back equal, less the fields that are left out of a dump (`exclude=True`), which have no column.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ class DatasetType(Generic[Row]):
         return tuple(
             Column(info.serialization_alias or info.alias or name, *_column_kind(info.annotation))
             for name, info in self.row.model_fields.items()
+            if not info.exclude
         )
 
     @cached_property

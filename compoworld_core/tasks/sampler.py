@@ -141,7 +141,7 @@ class Attempt(_Data):
     outcome: str
     detail: str = ""
     authoring: Authoring | None = None
-    task: Task | None = None
+    task: Task | None = Field(default=None, exclude=True)
 
 
 @dataclass(frozen=True)

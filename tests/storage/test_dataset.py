@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from compoworld_core.errors import InputError, StorageError
 from compoworld_core.storage import DatasetType, canonical_json, parts
@@ -181,6 +181,16 @@ def test_row_of_a_subclass_is_refused_because_it_would_lose_fields() -> None:
 
     with pytest.raises(InputError, match="a row is a Note, not a Signed"):
         written(NOTES, [Signed(id="1", by="x")])
+
+
+def test_field_that_is_left_out_of_a_dump_has_no_column() -> None:
+    class Marked(Note):
+        mark: str = Field(default="", exclude=True)
+
+    marked = DatasetType("marked", 1, Marked)
+
+    assert "mark" not in marked.arrow_schema.names
+    assert reread(marked, written(marked, [Marked(id="1", mark="x")])) == [Marked(id="1")]
 
 
 def test_row_model_must_be_frozen_and_closed() -> None:

@@ -70,7 +70,7 @@ def run(config: SampleTasksConfig, inputs: Inputs, shard: Shard) -> Iterator[Bas
     for attempt in attempts:
         if attempt.task is not None:
             yield attempt.task
-        yield Attempt.model_validate({**dict(attempt), "task": None})
+        yield attempt
 
 
 async def _authored(
