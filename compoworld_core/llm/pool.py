@@ -216,6 +216,5 @@ class _Asked:
 
     async def respond(self, messages: Sequence[Message], tools: Sequence[JsonObject]) -> AssistantMessage:
         """See `ChatModel.respond`."""
-        config = self._model.config
-        request = Request.of(config, chat_body(config, messages, tools))
+        request = Request.of(self._model.config, chat_body(messages, tools))
         return read_answer(*await self._pool.answer(self._model, request, self._item, self._sample))

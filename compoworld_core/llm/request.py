@@ -13,7 +13,7 @@ from typing import Final
 
 from compoworld_core.errors import InputError
 from compoworld_core.llm.config import ModelConfig
-from compoworld_core.llm.messages import AssistantMessage, Message, json_text, to_chat
+from compoworld_core.llm.messages import Message, json_text, to_chat
 from compoworld_core.storage.digest import JsonObject, digest_bytes
 
 _STREAM: Final = b'{"stream":true,"stream_options":{"include_usage":true},'
@@ -49,7 +49,7 @@ class Request:
         content = dict(sorted((rest | config.parameters()).items()))
         if body.get("tools"):
             content["tools"] = body["tools"]
-        content["messages"] = body.get("messages", [])
+        content["messages"] = [_shown(message, config.send_reasoning) for message in body.get("messages") or ()]
         try:
             data = json_text(content).encode()
         except (ValueError, TypeError, RecursionError) as error:
@@ -62,13 +62,10 @@ class Request:
         return _STREAM + self.content[1:]
 
 
-def chat_body(config: ModelConfig, messages: Iterable[Message], tools: Iterable[JsonObject]) -> JsonObject:
+def chat_body(messages: Iterable[Message], tools: Iterable[JsonObject]) -> JsonObject:
     """The body of a request that continues a conversation."""
-    return {"tools": list(tools), "messages": [_shown(message, config.send_reasoning) for message in messages]}
+    return {"tools": list(tools), "messages": [to_chat(message) for message in messages]}
 
 
-def _shown(message: Message, send_reasoning: bool) -> JsonObject:
-    chat = to_chat(message)
-    if isinstance(message, AssistantMessage) and not send_reasoning:
-        chat.pop("reasoning_content", None)
-    return chat
+def _shown(message: JsonObject, send_reasoning: bool) -> JsonObject:
+    return {name: value for name, value in message.items() if send_reasoning or name != "reasoning_content"}

@@ -29,7 +29,7 @@ CONVERSATION: list[Message] = [
 
 
 def request(config: ModelConfig, messages: list[Message]) -> Request:
-    return Request.of(config, chat_body(config, messages, TOOLS))
+    return Request.of(config, chat_body(messages, TOOLS))
 
 
 @pytest.mark.parametrize("send_reasoning", [True, False])

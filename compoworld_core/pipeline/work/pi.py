@@ -64,21 +64,10 @@ class _Exchange:
         meter = Meter(budget, settings.turns, config.price)
 
         async def complete(body: JsonObject, sample: int) -> tuple[JsonObject, Usage]:
-            shown = body if config.send_reasoning else _without_reasoning(body)
-            return await self._pool.complete(model, shown, item=item, sample=sample)
+            return await self._pool.complete(model, body, item=item, sample=sample)
 
         return Proxy(complete, meter, routes)
 
     def repeat(self, model: str, item: str, session: Session) -> None:
         """See `Exchange.repeat`."""
         self._pool.repeat(model, item=item, requests=session.requests, usage=session.usage)
-
-
-def _without_reasoning(body: JsonObject) -> JsonObject:
-    """A request whose messages do not repeat what the model thought."""
-    messages = [
-        {name: value for name, value in message.items() if name != "reasoning_content"}
-        for message in body.get("messages", ())
-        if isinstance(message, dict)
-    ]
-    return {**body, "messages": messages}
