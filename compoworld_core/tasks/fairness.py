@@ -16,6 +16,7 @@ from typing import Any
 
 from compoworld_core.services.conditions import All, Answer, AnyOf, Condition, Rows, Test
 from compoworld_core.services.facts import Fact, fact_of, states
+from compoworld_core.services.schema import TableSchema
 from compoworld_core.tasks.bindings import binding_operator
 from compoworld_core.tasks.play import Played
 from compoworld_core.tasks.rubric import Rubric
@@ -29,10 +30,22 @@ _INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"))
 
 def words_of(text: str) -> frozenset[str]:
     """The words of a text in which an id may hide: folded, and those with hyphens also in parts."""
-    folded = unicodedata.normalize("NFKC", text.translate(_INVISIBLE)).casefold()
-    found = set(_WORD.findall(folded))
+    found = set(_WORD.findall(_folded(text)))
     parts = {part for word in found for part in word.split("-")}
     return frozenset(found | {part for part in parts if re.search(r"\d", part) and re.search(r"[^\W\d]", part)})
+
+
+def spoken_ids(text: str, schema: TableSchema) -> Iterator[str]:
+    """Ids of a table's rows as a text may say them: `event 1001`, `evt-1001` or `Event no. 1001` for `evt_1001`."""
+    if schema.id_prefix:
+        names = "|".join({re.escape(name.casefold()) for name in (schema.id_prefix, schema.entity)})
+        names = names.replace("_", r"[\W_]*")
+        said = rf"(?<![^\W_])(?:{names})s?(?:[\W_]|(?:no|nr|number|id)(?![^\W\d_]))*(\d+)(?!\w)"
+        yield from (f"{schema.id_prefix}_{match[1]}" for match in re.finditer(said, _folded(text)))
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text.translate(_INVISIBLE)).casefold()
 
 
 def named_ids(solution: Solution, world: World) -> Iterator[str]:

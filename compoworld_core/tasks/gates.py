@@ -16,8 +16,16 @@ from itertools import groupby
 
 import networkx as nx
 
+from compoworld_core.services.facts import fact_of, states
 from compoworld_core.tasks.bindings import steps_read
-from compoworld_core.tasks.fairness import named_ids, unknowable_words, unset_reactions, unstated_facts, words_of
+from compoworld_core.tasks.fairness import (
+    named_ids,
+    spoken_ids,
+    unknowable_words,
+    unset_reactions,
+    unstated_facts,
+    words_of,
+)
 from compoworld_core.tasks.mutation import ANSWER, mutants
 from compoworld_core.tasks.play import Played, Stage
 from compoworld_core.tasks.rubric import Criterion, Rubric, first_failure, verify
@@ -137,8 +145,9 @@ def _nothing_leaks(candidate: Candidate, reference: Played, world: World) -> Non
             raise _Failed("leak", f"the instruction names the tool {tool.spec.name}")
     for service in sorted({step.service for step in candidate.solution.steps}):
         for name, table in world.services[service].state.tables.items():
+            said = words.union(spoken_ids(candidate.instruction, table.schema))
             for row in (*reference.world.initial_rows(service, name), *reference.world.rows(service, name)):
-                if str(row["id"]).casefold() in words and re.search(r"\d", str(row["id"])) and len(table) > 0:
+                if str(row["id"]).casefold() in said and re.search(r"\d", str(row["id"])) and len(table) > 0:
                     raise _Failed("leak", f"the instruction gives away the id {row['id']}")
 
 
@@ -241,7 +250,7 @@ def _mutants_fail(
             mutant.operator == "substitute"
             and mutant.source != mutant.target
             and pair not in edges
-            and not _is_told(candidate, mutant.value)
+            and not is_told(candidate, mutant.value)
         ):
             edges[pair] = InformationEdge(
                 source=mutant.source,
@@ -254,7 +263,10 @@ def _mutants_fail(
     return tuple(edges.values())
 
 
-def _is_told(candidate: Candidate, value: object) -> bool:
-    """Whether the instruction has the value, so that nobody needs to look it up."""
+def is_told(candidate: Candidate, value: object) -> bool:
+    """Whether the instruction has the value, in whichever notation, so that nobody needs to look it up."""
     words = rf"(?<!\w){re.escape(str(value).casefold())}(?!\w)"
-    return re.search(words, candidate.instruction.casefold()) is not None
+    if re.search(words, candidate.instruction.casefold()):
+        return True
+    is_amount = isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d+)?", value)
+    return states(candidate.instruction, fact_of(value, "quantity" if is_amount else None))

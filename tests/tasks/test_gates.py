@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from compoworld_core.services.conditions import All, Answer, Before, Event, Rows, Test, Unchanged
-from compoworld_core.tasks.gates import Candidate, alternative_orders, dependencies, run_gates
+from compoworld_core.services.schema import TableSchema
+from compoworld_core.tasks.fairness import spoken_ids
+from compoworld_core.tasks.gates import Candidate, alternative_orders, dependencies, is_told, run_gates
 from compoworld_core.tasks.task import AnswerFact, Task
 from compoworld_core.worlds.world import World
 from tests.tasks.crafted import account, candidate, changed, criterion, step, with_criteria, with_solution
@@ -88,6 +90,11 @@ def hidden_id(base: Candidate, world: World) -> Candidate:
     return replace(base, instruction=f"{base.instruction} It is {key[:2]}\u200b{key[2:].upper()}-.")
 
 
+def spoken_id(base: Candidate, world: World) -> Candidate:
+    number = account(world)["id"].removeprefix("acc_")
+    return replace(base, instruction=f"{base.instruction} It is Account no. {number}.")
+
+
 def named_id(base: Candidate, world: World) -> Candidate:
     last = base.solution.steps[2]
     named = changed(last, arguments={**last.arguments, "account_id": account(world)["id"]})
@@ -161,6 +168,7 @@ def substituted(base: Candidate, world: World) -> Candidate:
         (leaked_ids_of_two_services, "leak", "acc_"),
         (leaked_new_id, "leak", "act_"),
         (hidden_id, "leak", "acc_"),
+        (spoken_id, "leak", "acc_"),
         (leaked_tool, "leak", "search_accounts"),
         (named_id, "named_id", "s3.account_id"),
         (named_id_of_the_answer, "named_id", "Account"),
@@ -198,6 +206,38 @@ def test_a_value_that_the_instruction_tells_is_no_edge(world: World) -> None:
 
     assert report.failed == "edges"
     assert ("s1", "answer") not in {(edge.source, edge.target) for edge in report.edges}
+
+
+@pytest.mark.parametrize(
+    ("value", "instruction"),
+    [
+        ("2026-03-05", "Meet on 5 March."),
+        (1240, "It comes to €1,240.00."),
+        ("1392.50", "It comes to 1.392,50 EUR."),
+        ("in_progress", "What is in progress?"),
+    ],
+)
+def test_a_value_is_told_in_any_notation(value: object, instruction: str, world: World) -> None:
+    base = replace(candidate(world), instruction=instruction)
+
+    assert is_told(base, value)
+    assert not is_told(replace(base, instruction="Do it."), value)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Close event 1001.", ["evt_1001"]),
+        ("EVT-1001, evt1001 and Event No. 1001", ["evt_1001"] * 3),
+        ("calendar events #1001", ["evt_1001"]),
+        ("Pay 1001 for the event, prevent 1001 others.", []),
+        ("Event 1001st", []),
+    ],
+)
+def test_ids_are_heard_however_they_are_said(text: str, found: list[str]) -> None:
+    schema = TableSchema(entity="event", id_prefix="evt", row={})
+
+    assert list(spoken_ids(text, schema)) == found
 
 
 def test_a_declared_order_is_kept_in_all_alternatives(world: World) -> None:
