@@ -34,14 +34,6 @@ def prepare(
         tokenizer = AutoTokenizer.from_pretrained(base)
         return base, fit(records, tokenizer, settings.context_tokens)
     tokenizer = make_tokenizer(texts_of(records), tiny.vocabulary, settings.context_tokens)
-    model = make_model(
-        tokenizer,
-        context_tokens=settings.context_tokens,
-        layers=tiny.layers,
-        hidden=tiny.hidden,
-        heads=tiny.heads,
-        seed=tiny.seed,
-    )
-    model.save_pretrained(folder)
+    make_model(tokenizer, tiny, settings.context_tokens).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return str(folder), fit(records, tokenizer, settings.context_tokens)

@@ -24,7 +24,13 @@ class _Data(BaseModel):
 
 
 class TinyModel(_Data):
-    """A model and a tokenizer that are made on the spot, see `tiny.py`."""
+    """A model and a tokenizer that are made on the spot, see `tiny.py`.
+
+    Attributes:
+        hidden: Width of a layer; heads are 64 wide whatever it is.
+        heads: Attention heads, half as many for keys and values.
+        vocabulary: Most tokens.
+    """
 
     layers: int = Field(default=4, ge=1)
     hidden: int = Field(default=256, ge=64)
@@ -113,13 +119,13 @@ class GrpoSettings(_Data):
     """Reinforcement learning in groups of rollouts (the paper's: 8 per task, clip 0.20/0.28, no KL, no entropy).
 
     Attributes:
+        context_tokens: Longest conversation that vLLM makes room for.
         completion_tokens: Longest rollout, the answers of tools included.
         steps: Optimiser steps.
         rollouts: N, rollouts of a task that are judged together.
         tasks_per_step: Groups whose rollouts make one optimiser step.
         updates: Optimiser steps on the same rollouts. With one, old and new policy are equal and clipping never acts.
         floor: λ of the completion-focused reward.
-        replay: Whether a stored success joins a group that fails a criterion as a whole.
     """
 
     seed: int = 0
@@ -135,7 +141,6 @@ class GrpoSettings(_Data):
     temperature: float = Field(default=1.0, gt=0)
     reward: RewardName = "completion_focused"
     floor: float = Field(default=FLOOR, gt=0, le=1)
-    replay: bool = False
 
 
 class TrainingConfig(_Data):

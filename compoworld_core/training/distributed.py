@@ -10,10 +10,12 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from compoworld_core.errors import CompoWorldError
 from compoworld_core.training.config import Layout
+
+T = TypeVar("T")
 
 
 def prepare(layout: Layout) -> None:
@@ -76,13 +78,39 @@ def build_kernels(layout: Layout) -> None:
         comm.ShareMemCommBuilder().load()
 
 
-def finish(trainer: Any) -> None:
-    """End the process group, so that no process is left waiting or aborts while others save."""
-    trainer.accelerator.wait_for_everyone()
-    trainer.accelerator.end_training()
+def is_spread() -> bool:
+    """Whether this process is one of a group."""
     import torch.distributed
 
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
+    return bool(torch.distributed.is_available() and torch.distributed.is_initialized())
+
+
+def gathered(part: T) -> list[T]:
+    """What every process has, by rank."""
+    if not is_spread():
+        return [part]
+    import torch.distributed
+
+    parts: list[Any] = [None] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(parts, part)
+    return parts
+
+
+def finish(trainer: Any, tokenizer: Any, folder: Path) -> None:
+    """Save the model, and end the process group, so that no process is left waiting or aborts while others save.
+
+    Args:
+        tokenizer: As it is to be served; a trainer swaps in a template of its own.
+        folder: For both.
+    """
+    trainer.save_model(str(folder))
+    if trainer.is_world_process_zero():
+        tokenizer.save_pretrained(folder)
+    trainer.accelerator.wait_for_everyone()
+    trainer.accelerator.end_training()
+    if is_spread():
+        import torch.distributed
+
         torch.distributed.destroy_process_group()
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from compoworld_core.rollouts.trajectory import EpisodeError
 from compoworld_core.tasks.rubric import Verdict
+from compoworld_core.training.distributed import gathered
 from compoworld_core.training.environment import verdict_of
 from compoworld_core.training.reward import Passed, Rewards, completion_focused_reward
 
@@ -62,17 +63,6 @@ def pass_rates(outcomes: Sequence[Outcome]) -> dict[str, float]:
     }
 
 
-def gather_everywhere(part: list[Any]) -> list[list[Any]]:
-    """The lists of all processes, by rank."""
-    import torch.distributed
-
-    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
-        return [part]
-    parts: list[Any] = [None] * torch.distributed.get_world_size()
-    torch.distributed.all_gather_object(parts, part)
-    return parts
-
-
 def own_rank() -> int:
     """This process's place among those of the job."""
     return int(os.environ.get("RANK", "0"))
@@ -95,7 +85,7 @@ class GroupReward:
         self,
         size: int,
         reward: Reward = completion_focused_reward,
-        gather: Gather = gather_everywhere,
+        gather: Gather = gathered,
         rank: Callable[[], int] = own_rank,
         on_outcomes: Callable[[Sequence[Outcome], Sequence[EpisodeError]], None] | None = None,
     ) -> None:

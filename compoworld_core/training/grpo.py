@@ -59,6 +59,7 @@ def trainer_arguments(job: GrpoJob) -> JsonObject:
         "use_vllm": True,
         "vllm_mode": layout.generation,
         "vllm_tensor_parallel_size": layout.tensor_parallel,
+        "vllm_max_model_length": settings.context_tokens,
         **({"vllm_server_base_url": layout.vllm_url} if layout.vllm_url else {}),
     }
     return {
@@ -119,8 +120,4 @@ def train(job: GrpoJob, tasks: Iterable[Task], catalogue: Catalogue) -> None:
         callbacks=[tracking],
     )
     trainer.train(resume_from_checkpoint=tracking.resume(out / "checkpoints"))
-    template = AutoTokenizer.from_pretrained(job.model)  # the trainer swaps in a template of its own
-    trainer.save_model(str(out / "model"))
-    if trainer.is_world_process_zero():
-        template.save_pretrained(out / "model")
-    distributed.finish(trainer)
+    distributed.finish(trainer, AutoTokenizer.from_pretrained(job.model), out / "model")

@@ -84,11 +84,7 @@ def train(job: SftJob) -> None:
         callbacks=[tracking],
     )
     trainer.train(resume_from_checkpoint=tracking.resume(out / "checkpoints"))
-    template = AutoTokenizer.from_pretrained(job.model)  # the trainer swaps in a template of its own
-    trainer.save_model(str(out / "model"))
-    if trainer.is_world_process_zero():
-        template.save_pretrained(out / "model")
-    distributed.finish(trainer)
+    distributed.finish(trainer, AutoTokenizer.from_pretrained(job.model), out / "model")
 
 
 def _router(model: str) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM, set_seed
 from trl.chat_template_utils import add_response_schema
 
+from compoworld_core.training.config import TinyModel
+
 END_OF_TURN: Final = "<|im_end|>"
 PADDING: Final = "<|endoftext|>"
 _CONTROL: Final = (
@@ -60,27 +62,22 @@ def make_tokenizer(texts: Iterable[str], vocabulary: int, context_tokens: int) -
     return add_response_schema(tokenizer)
 
 
-def make_model(
-    tokenizer: Any, *, context_tokens: int, layers: int = 4, hidden: int = 256, heads: int = 4, seed: int = 0
-) -> Any:
+def make_model(tokenizer: Any, sizes: TinyModel, context_tokens: int) -> Any:
     """A dense Qwen3 model with random weights that follow from the seed.
 
     Args:
         tokenizer: Decides the vocabulary.
+        sizes: Of the model.
         context_tokens: Longest conversation.
-        layers: Number of layers.
-        hidden: Width; heads are 64 wide whatever it is.
-        heads: Attention heads, half as many for keys and values.
-        seed: Seed of the weights.
     """
-    set_seed(seed)
+    set_seed(sizes.seed)
     config = Qwen3Config(
         vocab_size=len(tokenizer),
-        hidden_size=hidden,
-        intermediate_size=3 * hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        num_key_value_heads=max(1, heads // 2),
+        hidden_size=sizes.hidden,
+        intermediate_size=3 * sizes.hidden,
+        num_hidden_layers=sizes.layers,
+        num_attention_heads=sizes.heads,
+        num_key_value_heads=sizes.heads // 2,
         head_dim=64,
         max_position_embeddings=context_tokens,
         tie_word_embeddings=True,

@@ -13,6 +13,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from compoworld_core.storage import open_store
 from compoworld_core.training.checkpoints import CheckpointFile, commit, fetch, newest, sweep, upload
+from compoworld_core.training.distributed import gathered, is_spread
 
 METRICS = "metrics.jsonl"
 
@@ -64,7 +65,7 @@ class Tracking(TrainerCallback):  # type: ignore[misc]  # transformers is untype
         if _is_first_here():
             folder = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
             files = upload(self._store, self._run, state.global_step, uuid.uuid4().hex, folder)
-        everything = [file for part in _gathered(files) for file in part]
+        everything = [file for part in gathered(files) for file in part]
         if state.is_world_process_zero:
             sweep(self._store, self._run, commit(self._store, self._run, state.global_step, everything))
         _wait()
@@ -74,19 +75,6 @@ def _is_first_here() -> bool:
     return os.environ.get("LOCAL_RANK", "0") == "0"
 
 
-def _is_spread() -> bool:
-    return bool(torch.distributed.is_available() and torch.distributed.is_initialized())
-
-
 def _wait() -> None:
-    if _is_spread():
+    if is_spread():
         torch.distributed.barrier()
-
-
-def _gathered(files: tuple[CheckpointFile, ...]) -> list[tuple[CheckpointFile, ...]]:
-    """What every process has uploaded."""
-    if not _is_spread():
-        return [files]
-    parts: list[Any] = [None] * torch.distributed.get_world_size()
-    torch.distributed.all_gather_object(parts, files)
-    return parts

@@ -43,9 +43,10 @@ def tokenizer(records: list[JsonObject]) -> Any:
 @pytest.fixture(scope="session")
 def base(tokenizer: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a tiny model that knows nothing."""
+    from compoworld_core.training.config import TinyModel
     from compoworld_core.training.tiny import make_model
 
     folder = tmp_path_factory.mktemp("base")
-    make_model(tokenizer, context_tokens=CONTEXT, layers=2, hidden=64, heads=2).save_pretrained(folder)
+    make_model(tokenizer, TinyModel(layers=2, hidden=64, heads=2), CONTEXT).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
