@@ -24,7 +24,9 @@ from compoworld_core.llm.request import Request, chat_body
 from compoworld_core.llm.servers import Flight, Patience, Servers
 from compoworld_core.storage.digest import JsonObject
 
-_FIRST_GUESS: Final = 1024
+_FIRST_GUESS: Final = 4096
+"""Tokens of an answer of a model whose longest answer is not known."""
+
 _NEW_SHARE: Final = 0.05
 """How much of an estimate the latest answer makes up."""
 
@@ -181,7 +183,7 @@ class Served:
         self.config = config
         self.servers = Servers(config, patience)
         self._bytes_per_token = float(BYTES_PER_TOKEN)
-        self._completion_tokens = float(min(config.max_tokens or _FIRST_GUESS, _FIRST_GUESS))
+        self._completion_tokens = float(config.max_tokens or _FIRST_GUESS)
 
     def usage(self, completion: JsonObject, request: Request) -> Usage:
         """What an answer took."""
@@ -197,7 +199,10 @@ class Served:
         usage = self.usage(completion, request)
         sizes = (len(request.content) / max(1, usage.prompt_tokens), usage.completion_tokens)
         self._bytes_per_token += _NEW_SHARE * (sizes[0] - self._bytes_per_token)
-        self._completion_tokens += _NEW_SHARE * (sizes[1] - self._completion_tokens)
+        # Upwards at once: what is thought to take too little lets too many begin.
+        self._completion_tokens = max(
+            self._completion_tokens + _NEW_SHARE * (sizes[1] - self._completion_tokens), float(sizes[1])
+        )
 
 
 class _Asked:

@@ -182,6 +182,26 @@ def test_a_budget_stops_what_begins_and_a_larger_one_goes_on_without_paying_agai
     assert requests == 20
 
 
+@pytest.mark.parametrize(
+    ("longest", "most"), [(9_000, 10), (None, 25)], ids=["longest answer known", "longest answer not known"]
+)
+def test_a_budget_holds_for_answers_that_are_long(tmp_path: Path, longest: int | None, most: int) -> None:
+    """Of a thousand at once that take 9,000 tokens each, where 90,000 may be used."""
+    took = {"prompt_tokens": 10, "completion_tokens": 9_000}
+
+    async def all_at_once(pool: ModelPool) -> int:
+        asked = (ask(pool, f"question {number}") for number in range(1000))
+        return sum(
+            isinstance(answer, AssistantMessage) for answer in await asyncio.gather(*asked, return_exceptions=True)
+        )
+
+    with LlmServer({MODEL: lambda request: Reply(content="x", usage=took)}) as server:
+        answered = using(model(server, max_tokens=longest), tmp_path, all_at_once, budget=Budget(tokens=90_000))
+
+    assert answered <= most
+    assert len(server.requests) == answered
+
+
 def test_what_was_sent_is_kept_although_nobody_waits_for_it(tmp_path: Path) -> None:
     async def late(request: JsonObject) -> Reply:
         await asyncio.to_thread(all_left.wait)
