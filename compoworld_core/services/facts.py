@@ -33,9 +33,8 @@ class Fact(BaseModel):
     value: str
 
 
-_MONTHS = """
-    january february march april may june july august september october november december
-""".split()
+MONTHS = "January February March April May June July August September October November December".split()
+"""Their English names, whatever the locale."""
 _CODE = "AED|AUD|BRL|CAD|CHF|CNY|CZK|DKK|EUR|GBP|HKD|HUF|INR|JPY|KRW|MXN|NOK|NZD|PLN|SEK|SGD|TRY|USD|ZAR"
 _GAP = "[ \u00a0\u2009\u202f]"
 _DIGITS = re.compile(rf"\d{{1,3}}(?:{_GAP}\d{{3}}(?!\d))+(?:[.,]\d+)?|\d+(?:[.,]\d+|['’]\d{{3}}(?!\d))*")
@@ -157,7 +156,7 @@ def _readings(digits: str) -> Iterator[Decimal]:
 def _states_date(text: str, iso: str) -> bool:
     folded = _folded(text)
     day = date.fromisoformat(iso[:10])
-    month = _MONTHS[day.month - 1]
+    month = MONTHS[day.month - 1].lower()
     short = "sept?" if day.month == 9 else month[:3]
     names = rf"(?:{month}|{short}\.?)"
     ordinal = rf"0?{day.day}(?:st|nd|rd|th|\.)?"

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from compoworld_core.services.drawing import Drawing
-from compoworld_core.services.facts import fact_of
+from compoworld_core.services.facts import MONTHS, fact_of
 from compoworld_core.services.schema import semantic_of
 from compoworld_core.specs.model import ToolSpec
 from compoworld_core.tasks.bindings import steps_read
@@ -28,7 +28,6 @@ from compoworld_core.worlds.world import World
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
 _SECONDS = re.compile(r"T\d\d:\d\d:\d\d")
 _CENTS = re.compile(r"(?<![\d.])(\d+)\.(\d\d)(?![\d.])")
-_MONTHS = "January February March April May June July August September October November December".split()
 
 
 @dataclass(frozen=True)
@@ -428,7 +427,7 @@ def _formatted(value: Any, style: int) -> str:
         return f"{_formatted(text[:10], style)} at {clock}"
     if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
         day = date.fromisoformat(text)
-        month = _MONTHS[day.month - 1]
+        month = MONTHS[day.month - 1]
         return (f"{day.day} {month} {day.year}", f"{month} {day.day}, {day.year}", f"{day.day}.{day.month}.{day.year}")[
             style
         ]

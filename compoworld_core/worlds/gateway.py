@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from compoworld_core.errors import InvalidArguments, NotFound, ToolError
 from compoworld_core.services.envelope import Envelope, failure, success
+from compoworld_core.services.facts import MONTHS
 from compoworld_core.services.semantics import SEMANTIC_KEY
 from compoworld_core.services.state import RowChange
 from compoworld_core.specs.model import JsonObject
@@ -213,9 +214,8 @@ def system_prompt(world: World) -> str:
 
 
 _DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-_MONTHS = "January February March April May June July August September October November December".split()
 
 
 def _written_out(moment: datetime) -> str:
     """The day in English, whatever the locale."""
-    return f"{_DAYS[moment.weekday()]}, {moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
+    return f"{_DAYS[moment.weekday()]}, {moment.day} {MONTHS[moment.month - 1]} {moment.year}"
