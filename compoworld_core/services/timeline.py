@@ -7,7 +7,7 @@ due. What has happened lies before today, what is planned mostly after it, and n
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
@@ -18,7 +18,7 @@ Stage = Literal["born", "begun", "changed", "finished", "start", "end", "due"]
 PAST: Final[frozenset[Stage]] = frozenset({"born", "begun", "changed", "finished"})
 """Stages that lie before today."""
 
-_LATER: Final[dict[Stage, frozenset[Stage]]] = {
+LATER: Final[dict[Stage, frozenset[Stage]]] = {
     "born": frozenset({"begun", "changed", "finished", "start", "end", "due"}),
     "begun": frozenset({"changed", "finished", "start", "end", "due"}),
     "changed": frozenset({"finished"}),
@@ -140,8 +140,8 @@ class Timeline:
                 if begins == "start" and other not in self._moments:
                     self.moment(other, is_day=is_day)
         others = list(self._moments.values())
-        earliest = max((moment for other, moment in others if stage in _LATER[other]), default=None)
-        latest = min((moment for other, moment in others if other in _LATER[stage]), default=None)
+        earliest = max((moment for other, moment in others if stage in LATER[other]), default=None)
+        latest = min((moment for other, moment in others if other in LATER[stage]), default=None)
         starts = [moment for other, moment in others if other == "start"]
         if stage == "end" and starts:
             found = max(starts) + self._span(name, is_day=is_day)
@@ -188,9 +188,3 @@ class Timeline:
 
     def _day_of(self, moment: datetime) -> int:
         return (moment.date() - self._start.date()).days
-
-
-def ordered_pairs(fields: Collection[str], about: str = "") -> list[tuple[str, str]]:
-    """Pairs of fields of which the first never comes after the second."""
-    stages = {name: stage_of(name, about) for name in fields}
-    return [(one, other) for one in fields for other in fields if stages[other] in _LATER[stages[one]]]

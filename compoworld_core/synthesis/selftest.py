@@ -8,7 +8,7 @@ be stored in a package, shown to people and run against any backend.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, Literal
@@ -106,13 +106,8 @@ class TestOutcome:
     step: int = 0
 
 
-def run_tests(service: RunningService, tests: Iterable[SelfTest]) -> list[TestOutcome]:
-    """Run each test in a fresh, empty state of the service; the service's own state is left alone."""
-    return [run_test(service, test) for test in tests]
-
-
 def run_test(service: RunningService, test: SelfTest) -> TestOutcome:
-    """Run one test in an empty state."""
+    """Run one test in a fresh, empty state of the service; the service's own state is left alone."""
     fresh = RunningService(service.package, service.backend, service.context, service.backend.new_state())
     for given in test.given:
         table = fresh.state.tables.get(given.table)

@@ -16,11 +16,12 @@ from compoworld_core.services.package import ServicePackage
 from compoworld_core.services.schema import TableSchema
 from compoworld_core.services.seeding import populate
 from compoworld_core.services.state import State
-from compoworld_core.services.timeline import PAST, ordered_pairs, stage_of
+from compoworld_core.services.timeline import PAST, stage_of
 from compoworld_core.services.universe import _PLACES, Universe
 from compoworld_core.specs.sources import BundledSource, read_specs
 from compoworld_core.specs.verbs import tokenise
 from compoworld_core.synthesis.rules import RulesAuthor
+from tests.services.test_timeline import ordered_pairs
 from tests.services.workshop import START
 
 SEEDS = (0, 7)

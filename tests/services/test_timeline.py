@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compoworld_core.services.timeline import PAST, Timeline, ordered_pairs, stage_of
+from compoworld_core.services.timeline import LATER, PAST, Timeline, stage_of
 
 NOW = datetime(2026, 3, 2, 0, 10, tzinfo=UTC)
 FIELDS = (
@@ -42,6 +43,12 @@ FIELDS = (
 )
 def test_names_tell_the_stage(name: str, about: str, stage: str) -> None:
     assert stage_of(name, about) == stage
+
+
+def ordered_pairs(fields: Collection[str], about: str = "") -> list[tuple[str, str]]:
+    """Pairs of fields of which the first never comes after the second."""
+    stages = {name: stage_of(name, about) for name in fields}
+    return [(one, other) for one in fields for other in fields if stages[other] in LATER[stages[one]]]
 
 
 @given(st.permutations(FIELDS), st.integers(1, len(FIELDS)), st.integers(), st.booleans())

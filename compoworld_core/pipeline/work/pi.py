@@ -17,7 +17,6 @@ from compoworld_core.pipeline.work.opening import host_pool
 from compoworld_core.storage.digest import JsonObject
 from compoworld_core.synthesis.author import Author
 from compoworld_core.synthesis.pi.author import PiAuthor
-from compoworld_core.synthesis.pi.confinement import Probes
 from compoworld_core.synthesis.pi.session import PiSessions, Route
 from compoworld_core.synthesis.pi.settings import SessionSettings
 
@@ -27,18 +26,14 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def open_pi_author(config: SynthesizeConfig, shard: Shard, probes: Probes | None = None) -> Iterator[Author]:
-    """The pi author with the models of a stage's config.
-
-    Args:
-        probes: What must be out of reach of a session; what is public on the internet if left out.
-    """
+def open_pi_author(config: SynthesizeConfig, shard: Shard) -> Iterator[Author]:
+    """The pi author with the models of a stage's config."""
     assert config.model is not None
     stack = AsyncExitStack()
     with asyncio.Runner() as runner:
         pool: ModelPool = runner.run(stack.enter_async_context(open_pool(config, shard)))
         try:
-            sessions = PiSessions(shard.store, _Exchange(pool, config.models), config.session, probes)
+            sessions = PiSessions(shard.store, _Exchange(pool, config.models), config.session)
             adversary = config.adversary or config.model
             yield PiAuthor(sessions, config.model, adversary, host_pool(), runner.run)
         finally:

@@ -18,7 +18,7 @@ from compoworld_core.specs.sources.bundled import BundledSource
 from compoworld_core.synthesis import rules
 from compoworld_core.synthesis.author import Draft
 from compoworld_core.synthesis.rules import RulesAuthor
-from compoworld_core.synthesis.selftest import run_tests
+from compoworld_core.synthesis.selftest import run_test
 from tests.synthesis.rules.drafts import NUMBER, TEXT, load, optional, service, start, tool
 
 BUNDLED = read_specs(BundledSource())[0]
@@ -45,7 +45,8 @@ def check(spec: ServiceSpec, draft: Draft) -> None:
 def test_bundled_service_is_written_and_passes_its_own_tests(spec: ServiceSpec) -> None:
     draft = RulesAuthor().write(spec)
     check(spec, draft)
-    assert [item.detail for item in run_tests(start(spec, draft), draft.tests) if not item.passed] == []
+    running = start(spec, draft)
+    assert [item.detail for test in draft.tests if not (item := run_test(running, test)).passed] == []
     for kind in ("normal", "error"):
         assert {item.tool for item in draft.tests if item.kind == kind} == set(draft.implemented)
 
