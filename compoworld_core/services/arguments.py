@@ -380,7 +380,7 @@ def _anchor(row: Row, schema: TableSchema) -> Anchor:
     fields: dict[str, list[Any]] = {}
     words: dict[str, list[Any]] = {}
     definitions = _definitions(schema.row)
-    for name, part in schema.row.get("properties", {}).items():
+    for name, part in schema.properties.items():
         if name in row:
             for inner, word, value in _facts(name, part, row[name], definitions):
                 _add(fields, _snake(inner), value)

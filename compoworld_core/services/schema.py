@@ -47,16 +47,22 @@ class TableSchema(BaseModel):
         """Record type that validates rows by the JSON Schema."""
         return SchemaRecords(self.entity, self.row)
 
+    @property
+    def properties(self) -> JsonObject:
+        """Schemas of the fields, by name."""
+        found: JsonObject = self.row.get("properties", {})
+        return found
+
     @cached_property
     def choices(self) -> frozenset[str]:
         """Fields with a small set of values: enumerations and booleans."""
-        return frozenset(name for name, part in self.row.get("properties", {}).items() if _is_choice(part))
+        return frozenset(name for name, part in self.properties.items() if _is_choice(part))
 
     @cached_property
     def semantics(self) -> dict[str, str]:
         """Semantic word by field, for the fields that have one."""
         found = {}
-        for name, schema in self.row.get("properties", {}).items():
+        for name, schema in self.properties.items():
             word = semantic_of(schema)
             if word is not None:
                 found[name] = word

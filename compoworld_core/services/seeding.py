@@ -71,7 +71,7 @@ def _references(state: State, members: Sequence[str], *, only_required: bool) ->
     graph.add_nodes_from(members)
     for name in members:
         table = state.tables[name]
-        properties = table.schema.row.get("properties", {})
+        properties = table.schema.properties
         for key in table.schema.foreign_keys:
             if (
                 key.table in members
@@ -101,7 +101,7 @@ def _drawn(schema: TableSchema, missing: Set[str]) -> JsonObject:
     """The schema of what is to be drawn of a row: not the id, and no reference to a table that has no rows yet."""
     properties = {
         name: (_empty(part) or part) if schema.semantics.get(name) in missing else part
-        for name, part in schema.row.get("properties", {}).items()
+        for name, part in schema.properties.items()
         if name != "id"
     }
     required = [name for name in schema.row.get("required", ()) if name != "id"]

@@ -58,6 +58,12 @@ class ToolSpec(Spec):
     original_name: str = ""
     repairs: tuple[str, ...] = ()
 
+    @property
+    def properties(self) -> JsonObject:
+        """Schemas of the single parameters, by name."""
+        found: JsonObject = self.parameters.get("properties", {})
+        return found
+
 
 class ServiceSpec(Spec):
     """A service's tools and where they were found.

@@ -120,7 +120,7 @@ def join(spec: ServiceSpec, exported: ServiceSpec) -> ServiceSpec:
 
 
 def _joined(promised: ToolSpec, exported: ToolSpec) -> ToolSpec:
-    wanted, found = (set(item.parameters.get("properties", {})) for item in (promised, exported))
+    wanted, found = (set(item.properties) for item in (promised, exported))
     if wanted != found:
         raise BuildError(
             "tools",

@@ -207,11 +207,7 @@ def _compare(one: RunningService, other: RunningService, tool: str, arguments: M
             return f"{tool} {json.dumps(arguments, default=str)[:160]}"
         data = answers[0].envelope.get("data")
         cursor = data.get("next_cursor") if isinstance(data, dict) else None
-        names = (
-            name
-            for name, schema in one.package.tool(tool).parameters.get("properties", {}).items()
-            if semantic_of(schema) == "cursor"
-        )
+        names = (name for name, schema in one.package.tool(tool).properties.items() if semantic_of(schema) == "cursor")
         if cursor is None or (name := next(names, None)) is None:
             return None
         arguments = {**arguments, name: cursor}

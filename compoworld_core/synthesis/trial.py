@@ -88,7 +88,7 @@ class Trial:
     @cached_property
     def entities(self) -> frozenset[str]:
         """Entities whose ids the tool takes."""
-        words = (semantic_of(part) or "" for part in self.tool.parameters.get("properties", {}).values())
+        words = (semantic_of(part) or "" for part in self.tool.properties.values())
         return frozenset(word.removeprefix("id:") for word in words if word.startswith("id:"))
 
     @property

@@ -139,7 +139,7 @@ def explore(package: ServicePackage, backend: ToolBackend, tools: Sequence[str])
 
 
 def _explore_reading(spec: ToolSpec, running: RunningService, rows: Mapping[str, list[Row]]) -> Iterator[Reading]:
-    properties: Mapping[str, Any] = spec.parameters.get("properties", {})
+    properties = spec.properties
     required = [name for name in spec.parameters.get("required", ()) if name in properties]
     fixed = {name: _largest_page(schema) for name, schema in properties.items() if semantic_of(schema) == "limit"}
     required = [name for name in required if name not in fixed]
@@ -273,7 +273,7 @@ def _fields_for(name: str, schema: Any, table: TableSchema) -> list[str]:
     """Fields of a table whose values an argument may select on, most plausible first."""
     word = semantic_of(schema)
     semantics = table.semantics
-    fields = list(table.row.get("properties", {}))
+    fields = list(table.properties)
     if word in _PAGING or (isinstance(schema, dict) and schema.get("type") == "boolean"):
         return []
     if word is not None and word.startswith("id:"):
@@ -340,7 +340,7 @@ def _writing_of(
     refused: list[dict[str, Any]],
     rows: Mapping[str, list[Row]],
 ) -> Writing | None:
-    properties: Mapping[str, Any] = spec.parameters.get("properties", {})
+    properties = spec.properties
     required = tuple(name for name in spec.parameters.get("required", ()) if name in properties)
     mains = [_main_change(arguments, result) for arguments, result in observed]
     kinds = Counter((change, table, key) for change, table, key, _, _ in mains)
@@ -435,7 +435,7 @@ def _first_values(
     schema: TableSchema,
 ) -> dict[str, Any]:
     given = {name for arguments, _, _ in cases for name in arguments}
-    unknown = spec.parameters.get("properties", {}).keys() - given  # nobody has seen what these would do
+    unknown = spec.properties.keys() - given  # nobody has seen what these would do
     found: dict[str, Any] = {}
     for name, value in (cases[0][2] or {}).items():
         is_empty = value in (None, []) and not schema.semantics.get(name, "").startswith("id:")

@@ -81,7 +81,7 @@ def _tells(table: TableSchema) -> bool:
     """Whether who finds a row by one field learns something from another."""
     telling = [
         name
-        for name, part in table.row.get("properties", {}).items()
+        for name, part in table.properties.items()
         if not table.semantics.get(name, "").startswith("id:")
         and table.semantics.get(name) != _ANY_TEXT
         and not kinds(part).isdisjoint({"string", "integer", "number"})

@@ -81,7 +81,7 @@ class Subject:
 
     def properties(self, step: Step) -> Mapping[str, Any]:
         """Schemas of a step's parameters."""
-        return self.spec(step).parameters.get("properties", {})  # type: ignore[no-any-return]
+        return self.spec(step).properties
 
     def is_settled(self, step: Step, name: str) -> bool:
         """Whether the task, rather than the agent, decides an argument: it is read somewhere, or told."""

@@ -30,9 +30,7 @@ def service_detail(package: ServicePackage, admissions: Sequence[Admission]) -> 
         "source": package.spec.source,
         "author": package.author,
         "digest": package.digest,
-        "tables": [
-            [name, table.entity, list(table.row.get("properties", {}))] for name, table in package.tables.tables.items()
-        ],
+        "tables": [[name, table.entity, list(table.properties)] for name, table in package.tables.tables.items()],
         "tools": [_tool(admission, specs.get(admission.tool)) for admission in admissions]
         or [_tool(None, tool) for tool in package.spec.tools],
     }

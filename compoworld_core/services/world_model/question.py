@@ -103,7 +103,7 @@ def _told(schema: ServiceSchema) -> JsonObject:
     size = sum(len(dump_plain(item.row)) for item in schema.tables.values())
     return {
         name: {
-            "row": item.row if size <= MAX_SCHEMAS else {"fields": sorted(item.row.get("properties", {}))},
+            "row": item.row if size <= MAX_SCHEMAS else {"fields": sorted(item.properties)},
             "unique": [list(fields) for fields in item.unique],
             "foreign_keys": {foreign.field: foreign.table for foreign in item.foreign_keys},
             "rules": [rule.message for rule in item.rules],

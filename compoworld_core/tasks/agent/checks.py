@@ -216,7 +216,7 @@ class _Tables:
         return Problem(f"{path}.table", f"{service} has no table {table!r}; it has {', '.join(known)}")
 
     def _field(self, schema: TableSchema, field: str, path: str) -> Iterator[Problem]:
-        known = schema.row.get("properties", {})
+        known = schema.properties
         if field.split(".")[0] not in known:
             yield Problem(path, f"a {schema.entity} has no field {field!r}; it has {', '.join(known)}")
 

@@ -113,7 +113,7 @@ class Reading:
                 seen += rows
 
     def _tells(self, step: Step) -> bool:
-        properties = self._world.services[step.service].package.tool(step.tool).parameters.get("properties", {})
+        properties = self._world.services[step.service].package.tool(step.tool).properties
         people = [name for name in step.arguments if semantic_of(properties.get(name)) == "email"]
         if not any(self._from_elsewhere(step.arguments[name], step) for name in people):
             return False

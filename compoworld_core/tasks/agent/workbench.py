@@ -203,7 +203,7 @@ def _table(world: World, service: str, name: str) -> JsonObject:
     rows = list(world.rows(service, name))
     return {
         "entity": schema.entity,
-        "fields": schema.row.get("properties", {}),
+        "fields": schema.properties,
         "required": schema.row.get("required", []),
         "ids": f"{schema.id_prefix}_1001" if schema.id_prefix else "1001",
         "unique": [list(fields) for fields in schema.unique],

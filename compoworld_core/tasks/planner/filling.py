@@ -87,7 +87,7 @@ def _named(name: str, value: str) -> str:
 
 def parameters_of(plan: Plan, service: str, writing: Writing) -> Mapping[str, Any]:
     """Schemas of a write's parameters."""
-    return plan.affordances[service].tools[writing.tool].parameters.get("properties", {})  # type: ignore[no-any-return]
+    return plan.affordances[service].tools[writing.tool].properties
 
 
 def fill(
