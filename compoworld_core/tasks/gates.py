@@ -115,7 +115,8 @@ def _reference_passes(candidate: Candidate, rubric: Rubric, stage: Stage) -> Pla
         answer = reference.envelopes.get(step) or reference.unresolved[step]
         raise _Failed("reference_refused", f"{step} is answered with {answer}")
     if None in reference.facts:
-        label, reason = next(iter(reference.unresolved.items()))
+        label = candidate.solution.answer[reference.facts.index(None)].label
+        reason = reference.unresolved.get(label, "it is null")
         raise _Failed("reference_refused", f"the answer's fact {label!r} points at nothing: {reason}")
     verdict = verify(rubric, reference.world, reference.answer)
     if not verdict.success:

@@ -63,6 +63,10 @@ def pointless_fact(base: Candidate, world: World) -> Candidate:
     return with_solution(base, answer=(*base.solution.answer, fact))
 
 
+def null_fact(base: Candidate, world: World) -> Candidate:
+    return with_solution(base, answer=(*base.solution.answer, AnswerFact(label="Colour", value=None)))
+
+
 def wrong_reference(base: Candidate, world: World) -> Candidate:
     return with_criteria(base, note=Rows(service="crm", table="cases", change="created"))
 
@@ -161,6 +165,7 @@ def substituted(base: Candidate, world: World) -> Candidate:
     [
         (refused, "reference_refused", "s3"),
         (pointless_fact, "reference_refused", "fact"),
+        (null_fact, "reference_refused", "'Colour' points at nothing: it is null"),
         (wrong_reference, "reference", "note"),
         (walk, "walk", "crm → mail → crm"),
         (inert, "inert", "s4"),
