@@ -15,18 +15,15 @@ from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
+from pydantic import Field, JsonValue, field_validator
 from pydantic_core import PydanticCustomError
 
+from compoworld_core.data import Data
 from compoworld_core.errors import InputError
 from compoworld_core.llm.messages import Usage
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Price(_Data):
+class Price(Data):
     """US dollars per million tokens."""
 
     prompt: Decimal = Field(default=Decimal(0), ge=0)
@@ -42,7 +39,7 @@ class Price(_Data):
         return (prompt + self.completion * usage.completion_tokens) / Decimal(10**6)
 
 
-class Endpoint(_Data):
+class Endpoint(Data):
     """One OpenAI-compatible server of a model. Its key comes from a variable or a mounted file, never from here."""
 
     base_url: str = Field(description="Up to and including `/v1`.")
@@ -111,7 +108,7 @@ _OWN_FIELDS: Final = {"model", "messages", "tools", "stream", "stream_options", 
 """Fields of a request that nobody else may set: one answer is asked for, in a form that can be read."""
 
 
-class ModelConfig(_Data):
+class ModelConfig(Data):
     """A model, and where it is served."""
 
     model: str = Field(description="The name that its servers know it by.")
@@ -137,7 +134,7 @@ class ModelConfig(_Data):
         return own | self.extra
 
 
-class Budget(_Data):
+class Budget(Data):
     """The most that a stage, or one thing in it, may take. What is left out is not limited."""
 
     usd: Decimal | None = Field(default=None, ge=0, description="US dollars.")
@@ -153,20 +150,18 @@ class Budget(_Data):
         )
 
 
-class LlmConfig(_Data):
+class LlmConfig(Data):
     """The models that stages may name."""
 
     models: dict[str, ModelConfig] = Field(default_factory=dict, description="By the names that stages use.")
 
 
-class ModelUser(BaseModel):
+class ModelUser(Data):
     """A stage's config that names models.
 
     Attributes:
         models: The named models themselves, taken from `llm.models`: what a person writes here is refused.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     budget: Budget = Field(default=Budget(), exclude=True, description="The most that the stage may take.")
     models: dict[str, ModelConfig] = Field(default_factory=dict, description="Taken from llm.models.")

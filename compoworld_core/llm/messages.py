@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from compoworld_core.data import Data
 from compoworld_core.errors import InputError
 from compoworld_core.storage.digest import JsonObject
 
@@ -20,11 +21,7 @@ MAX_DEPTH = 64
 """Levels of nesting that arguments may have; readers of stored JSON give up at some depth, too."""
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Usage(_Data):
+class Usage(Data):
     """What one or more answers of a policy took, in tokens; what that costs is a matter of prices, which change.
 
     Attributes:
@@ -51,7 +48,7 @@ class Usage(_Data):
         return self.prompt_tokens + self.completion_tokens
 
 
-class ToolCall(_Data):
+class ToolCall(Data):
     """A call that the policy asks for.
 
     Attributes:
@@ -73,21 +70,21 @@ class ToolCall(_Data):
         return parse_object(self.arguments)
 
 
-class SystemMessage(_Data):
+class SystemMessage(Data):
     """The rules of the interface."""
 
     role: Literal["system"] = "system"
     content: str
 
 
-class UserMessage(_Data):
+class UserMessage(Data):
     """The task."""
 
     role: Literal["user"] = "user"
     content: str
 
 
-class AssistantMessage(_Data):
+class AssistantMessage(Data):
     """A policy's answer: tool calls, or without any the final answer.
 
     Attributes:
@@ -108,7 +105,7 @@ class AssistantMessage(_Data):
         return self
 
 
-class ToolMessage(_Data):
+class ToolMessage(Data):
     """The answer to a tool call: an envelope as JSON text."""
 
     role: Literal["tool"] = "tool"

@@ -22,10 +22,10 @@ BELOW: Final[Mapping[str, tuple[str, ...]]] = {
     "training": ("rollouts",),
     "viewer": ("rollouts", "synthesis"),
 }
-"""Rooms and the ones right below; `errors` and `storage` are below all."""
+"""Rooms and the ones right below; `data`, `errors` and `storage` are below all."""
 
 _ROOT: Final = Path(compoworld_core.__file__).parent
-_EVERYWHERE: Final = ("errors.py", "storage")
+_EVERYWHERE: Final = ("data.py", "errors.py", "storage")
 
 
 @cache

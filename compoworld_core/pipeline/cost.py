@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
-
+from compoworld_core.data import Data
 from compoworld_core.pipeline.graph import StageGraph
 from compoworld_core.pipeline.run import RunRecord
 from compoworld_core.pipeline.wording import counted
@@ -27,11 +26,7 @@ from compoworld_core.tasks.datasets import ATTEMPTS, TASKS
 from compoworld_core.tasks.sampler import ACCEPTED
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Spend(_Data):
+class Spend(Data):
     """What a model took for an item.
 
     Attributes:
@@ -64,7 +59,7 @@ class Spend(_Data):
 _COUNTED: Final = ("requests", "journaled", "prompt_tokens", "cached_tokens", "completion_tokens")
 
 
-class StageCost(_Data):
+class StageCost(Data):
     """What a stage cost.
 
     Attributes:

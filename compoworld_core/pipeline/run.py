@@ -9,8 +9,9 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
+from compoworld_core.data import Data
 from compoworld_core.errors import InputError, StorageError, TransientError
 from compoworld_core.pipeline.runner import StageResult
 from compoworld_core.pipeline.wording import counted
@@ -34,18 +35,14 @@ _TRIES: Final = 5
 _SHOWN: Final = 5
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Gates(_Data):
+class Gates(Data):
     """What a run must reach before it becomes the latest."""
 
     min_tasks: int = Field(default=1, ge=0, description="Fewest tasks that passed all gates of theirs.")
     min_trajectories: int = Field(default=1, ge=0, description="Fewest trajectories that are verified successes.")
 
 
-class DatasetRecord(_Data):
+class DatasetRecord(Data):
     """A dataset of a run. `digest` covers its content."""
 
     key: str
@@ -53,7 +50,7 @@ class DatasetRecord(_Data):
     digest: str
 
 
-class Totals(_Data):
+class Totals(Data):
     """What a run made, in numbers.
 
     Attributes:
@@ -72,7 +69,7 @@ class Totals(_Data):
     successes: int
 
 
-class RunRecord(_Data):
+class RunRecord(Data):
     """A run, complete: whoever has it and the store finds everything that it made.
 
     Attributes:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from compoworld_core.data import Data
 from compoworld_core.llm.messages import AssistantMessage, Message, Usage
 from compoworld_core.specs.model import JsonObject
 from compoworld_core.storage.dataset import DatasetType
@@ -25,11 +24,7 @@ MAX_ERROR = 2000
 """Characters of an error's message that are kept."""
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Change(_Data):
+class Change(Data):
     """A row that a call changed. `before` is None for a new row, `after` for a deleted one.
 
     Attributes:
@@ -44,7 +39,7 @@ class Change(_Data):
     cause: Cause
 
 
-class Call(_Data):
+class Call(Data):
     """One meta-tool call, in the order of the conversation's tool messages.
 
     Attributes:
@@ -66,7 +61,7 @@ class Call(_Data):
     world_model: bool = False
 
 
-class EpisodeError(_Data):
+class EpisodeError(Data):
     """Why an episode has no proper end.
 
     Attributes:
@@ -89,7 +84,7 @@ class EpisodeError(_Data):
         return cls(kind=kind, message=message[:MAX_ERROR].encode(errors="replace").decode())
 
 
-class Trajectory(_Data):
+class Trajectory(Data):
     """One episode.
 
     Attributes:

@@ -12,19 +12,16 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, model_validator
 
+from compoworld_core.data import Data
 from compoworld_core.services.facts import Fact, FactKind, fact_of, states
 from compoworld_core.services.record import Row
 
 Op = Literal["eq", "ne", "lt", "le", "gt", "ge", "in", "contains", "mentions"]
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Test(_Data):
+class Test(Data):
     """One comparison on a row: the field on the left, exactly one of `value`, `other` and `row` on the right.
 
     Attributes:
@@ -53,7 +50,7 @@ class Test(_Data):
         return self
 
 
-class Rule(_Data):
+class Rule(Data):
     """A rule that every row of a table keeps: if it passes `where`, it also passes `satisfies`.
 
     Tests of a rule compare a row's fields with literals or with each other, never with other rows.
@@ -74,7 +71,7 @@ class Rule(_Data):
         return passes(self.where, row) and not passes(self.satisfies, row)
 
 
-class RowRef(_Data):
+class RowRef(Data):
     """A field of the first row that passes all tests."""
 
     service: str
@@ -87,7 +84,7 @@ class RowRef(_Data):
 Change = Literal["created", "updated", "deleted"]
 
 
-class Rows(_Data):
+class Rows(Data):
     """Some number of rows pass all tests: exists (the default), absent (`at_most=0`), or a count.
 
     Attributes:
@@ -104,7 +101,7 @@ class Rows(_Data):
     at_most: int | None = Field(default=None, ge=0)
 
 
-class Unchanged(_Data):
+class Unchanged(Data):
     """Rows that passed all tests at the start are as they were, and no row that passes them has been added."""
 
     kind: Literal["unchanged"] = "unchanged"
@@ -113,7 +110,7 @@ class Unchanged(_Data):
     where: tuple[Test, ...] = ()
 
 
-class Event(_Data):
+class Event(Data):
     """A logged change of a row that passes all tests as it was after the change (before it, if deleted)."""
 
     service: str
@@ -122,7 +119,7 @@ class Event(_Data):
     where: tuple[Test, ...] = ()
 
 
-class Before(_Data):
+class Before(Data):
     """The first `earlier` event was logged before the first `later` event; both must have happened."""
 
     kind: Literal["before"] = "before"
@@ -130,7 +127,7 @@ class Before(_Data):
     later: Event
 
 
-class Stated(_Data):
+class Stated(Data):
     """Either a fact, or a fact taken from a row when evaluated."""
 
     fact: Fact | None = None
@@ -144,7 +141,7 @@ class Stated(_Data):
         return self
 
 
-class Answer(_Data):
+class Answer(Data):
     """The final answer states every fact of `states` and none of `omits`."""
 
     kind: Literal["answer"] = "answer"
@@ -152,21 +149,21 @@ class Answer(_Data):
     omits: tuple[Stated, ...] = ()
 
 
-class All(_Data):
+class All(Data):
     """Every part holds."""
 
     kind: Literal["all"] = "all"
     parts: tuple[Condition, ...]
 
 
-class AnyOf(_Data):
+class AnyOf(Data):
     """At least one part holds."""
 
     kind: Literal["any"] = "any"
     parts: tuple[Condition, ...]
 
 
-class Not(_Data):
+class Not(Data):
     """The part does not hold."""
 
     kind: Literal["not"] = "not"

@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict
+from compoworld_core.data import Data
 
 Scale = Literal["small", "medium", "large"]
 
@@ -128,11 +128,7 @@ _CODENAMES = """
 """.split()
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Organisation(_Data):
+class Organisation(Data):
     """A company that the home company deals with, or the home company itself."""
 
     name: str
@@ -143,7 +139,7 @@ class Organisation(_Data):
     phone: str
 
 
-class Person(_Data):
+class Person(Data):
     """Somebody at an organisation. Staff of the home company have a department and a username."""
 
     name: str
@@ -156,7 +152,7 @@ class Person(_Data):
     department: str = ""
 
 
-class Product(_Data):
+class Product(Data):
     """Something that the home company sells."""
 
     name: str
@@ -164,7 +160,7 @@ class Product(_Data):
     price: Decimal
 
 
-class Project(_Data):
+class Project(Data):
     """A piece of work with a name, a code and an owner on the staff."""
 
     name: str
@@ -172,7 +168,7 @@ class Project(_Data):
     owner: str
 
 
-class Universe(_Data):
+class Universe(Data):
     """Everybody and everything that a world's services may mention.
 
     Attributes:

@@ -13,8 +13,9 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from compoworld_core.data import Data
 from compoworld_core.errors import InputError, TransientError
 from compoworld_core.services.backend import ToolBackend
 from compoworld_core.services.package import ServicePackage
@@ -35,11 +36,7 @@ CHECKS: tuple[Check, ...] = (*INVARIANTS, *SUBSTANCE)
 """Every check of a tool, in the order of evidence."""
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Scorecard(_Data):
+class Scorecard(Data):
     """A tool's checks in numbers.
 
     Attributes:
@@ -61,7 +58,7 @@ class Scorecard(_Data):
     mutation_score: float | None = Field(default=None, ge=0, le=1)
 
 
-class Admission(_Data):
+class Admission(Data):
     """The outcome of one tool's checks.
 
     Attributes:

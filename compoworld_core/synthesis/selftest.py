@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
+from compoworld_core.data import Data
 from compoworld_core.errors import ErrorCode, ToolError
 from compoworld_core.services.envelope import Envelope
 from compoworld_core.services.running import RunningService
@@ -25,18 +26,14 @@ REF = "$ref"
 """`{"$ref": "s1.data.id"}` stands for a value of the first step's answer."""
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class GivenRow(_Data):
+class GivenRow(Data):
     """A row that is there before the first call."""
 
     table: str
     row: JsonObject
 
 
-class Expectation(_Data):
+class Expectation(Data):
     """What a step must answer.
 
     Attributes:
@@ -54,7 +51,7 @@ class Expectation(_Data):
     lacks: tuple[Any, ...] = ()
 
 
-class Step(_Data):
+class Step(Data):
     """One call."""
 
     tool: str
@@ -62,7 +59,7 @@ class Step(_Data):
     expect: Expectation = Expectation()
 
 
-class SelfTest(_Data):
+class SelfTest(Data):
     """A sequence of calls that shows one tool at work, or refusing to.
 
     Attributes:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-from pydantic import BaseModel, ConfigDict
-
+from compoworld_core.data import Data
 from compoworld_core.tasks.held_out import HARMLESS, SLIPS, Subject
 from compoworld_core.tasks.play import Played
 from compoworld_core.tasks.rubric import first_failure
@@ -22,11 +21,7 @@ MOST_EDITS = 4
 """Edits by one operator that are tried on a task."""
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class OperatorCount(_Data):
+class OperatorCount(Data):
     """What became of the edits of one operator: slips noticed, or harmless differences rejected."""
 
     operator: str
@@ -34,7 +29,7 @@ class OperatorCount(_Data):
     noticed: int
 
 
-class Misjudged(_Data):
+class Misjudged(Data):
     """An edit that was judged wrongly: a slip that passes, or a harmless difference that is rejected.
 
     Attributes:
@@ -47,7 +42,7 @@ class Misjudged(_Data):
     criterion: str = ""
 
 
-class VerifierQuality(_Data):
+class VerifierQuality(Data):
     """How well the rubrics of some tasks judge.
 
     Attributes:

@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from compoworld_core.data import Data
 from compoworld_core.services.conditions import Condition, holds
 from compoworld_core.services.record import Row
 from compoworld_core.worlds.world import RowEvent, World
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Criterion(_Data):
+class Criterion(Data):
     """One condition of a rubric.
 
     Attributes:
@@ -33,13 +30,13 @@ class Criterion(_Data):
     holds_initially: bool
 
 
-class Rubric(_Data):
+class Rubric(Data):
     """The criteria of a task; all must hold for a full pass. An empty rubric is an error."""
 
     criteria: tuple[Criterion, ...] = Field(min_length=1)
 
 
-class Verdict(_Data):
+class Verdict(Data):
     """The outcome of a rubric, criterion by criterion, in the rubric's order."""
 
     criteria: tuple[str, ...]

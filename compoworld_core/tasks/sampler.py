@@ -13,8 +13,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from compoworld_core.data import Data
 from compoworld_core.errors import InputError
 from compoworld_core.services.package import ServicePackage
 from compoworld_core.tasks.affordances import Affordances, explore
@@ -36,15 +37,11 @@ _DRAWS = 200
 _MOST_OPENINGS = 5
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 def _default_shares() -> dict[Split, float]:
     return {"sft": 0.6, "rl": 0.2, "eval_combo": 0.1, "eval_service": 0.1}
 
 
-class TaskSettings(_Data):
+class TaskSettings(Data):
     """What tasks to make.
 
     Attributes:
@@ -102,7 +99,7 @@ class ServiceTools(NamedTuple):
     modelled: tuple[str, ...] = ()
 
 
-class Authoring(_Data):
+class Authoring(Data):
     """The session in which an agent worked on a task.
 
     Attributes:
@@ -121,7 +118,7 @@ class Authoring(_Data):
     completion_tokens: int
 
 
-class Attempt(_Data):
+class Attempt(Data):
     """One try at a task.
 
     Attributes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from compoworld_core.data import Data
 from compoworld_core.specs.model import JsonObject
 from compoworld_core.storage.digest import digest
 from compoworld_core.tasks.rubric import Rubric
@@ -16,11 +17,7 @@ Split = Literal["sft", "rl", "eval_combo", "eval_service"]
 Difficulty = Literal["easy", "standard", "single"]
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Step(_Data):
+class Step(Data):
     """One tool call of a reference solution.
 
     Attributes:
@@ -39,14 +36,14 @@ class Step(_Data):
     after: tuple[str, ...] = ()
 
 
-class AnswerFact(_Data):
+class AnswerFact(Data):
     """Something that the final answer states; `value` is a literal or a binding."""
 
     label: str
     value: Any
 
 
-class Temptation(_Data):
+class Temptation(Data):
     """A call that a careless agent would make; the solution with it must fail.
 
     Attributes:
@@ -61,7 +58,7 @@ class Temptation(_Data):
     replaces: str = ""
 
 
-class Solution(_Data):
+class Solution(Data):
     """The reference solution.
 
     Attributes:
@@ -77,7 +74,7 @@ class Solution(_Data):
     temptations: tuple[Temptation, ...] = ()
 
 
-class InformationEdge(_Data):
+class InformationEdge(Data):
     """A value first seen in one step's answer, absent from the instruction, and needed in another step.
 
     Attributes:
@@ -94,7 +91,7 @@ class InformationEdge(_Data):
     criterion: str
 
 
-class Task(_Data):
+class Task(Data):
     """A task, complete: whoever has it and the packages it pins can run and judge it.
 
     Attributes:

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
+from compoworld_core.data import Data
 from compoworld_core.errors import StorageError
 from compoworld_core.storage import Store, canonical_json
 
@@ -21,11 +22,7 @@ _COMMIT: Final = "_COMMIT.json"
 _PIECE: Final = 8 * 1024 * 1024
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class CheckpointFile(_Data):
+class CheckpointFile(Data):
     """One file: its path in the checkpoint's folder, and the blob that has its bytes."""
 
     path: str
@@ -33,7 +30,7 @@ class CheckpointFile(_Data):
     bytes: int
 
 
-class Checkpoint(_Data):
+class Checkpoint(Data):
     """A complete checkpoint.
 
     Attributes:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from compoworld_core.data import Data
 from compoworld_core.errors import InputError
 from compoworld_core.training.memory import Offload
 
@@ -19,11 +20,7 @@ FLOOR: Final = 0.01
 """λ: the least weight of a criterion before normalisation, so that one which all pass still counts."""
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class TinyModel(_Data):
+class TinyModel(Data):
     """A model and a tokenizer that are made on the spot, see `tiny.py`.
 
     Attributes:
@@ -39,7 +36,7 @@ class TinyModel(_Data):
     seed: int = 0
 
 
-class Layout(_Data):
+class Layout(Data):
     """How training is laid out over processes; nothing of it decides the weights, rounding aside.
 
     Attributes:
@@ -98,7 +95,7 @@ class Layout(_Data):
         return self
 
 
-class SftSettings(_Data):
+class SftSettings(Data):
     """Supervised fine-tuning on the assistant's tokens (the paper's: 3 epochs, batch 32, rate 1e-4).
 
     Attributes:
@@ -115,7 +112,7 @@ class SftSettings(_Data):
     warmup: float = Field(default=0.03, ge=0, lt=1)
 
 
-class GrpoSettings(_Data):
+class GrpoSettings(Data):
     """Reinforcement learning in groups of rollouts (the paper's: 8 per task, clip 0.20/0.28, no KL, no entropy).
 
     Attributes:
@@ -143,7 +140,7 @@ class GrpoSettings(_Data):
     floor: float = Field(default=FLOOR, gt=0, le=1)
 
 
-class TrainingConfig(_Data):
+class TrainingConfig(Data):
     """A model and the two phases of its training.
 
     Attributes:

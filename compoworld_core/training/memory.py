@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from compoworld_core.data import Data
 from compoworld_core.training.shape import ModelShape
 
 GB: Final = 10**9
@@ -34,11 +35,7 @@ ZeroStage = Literal[1, 2, 3]
 Offload = Literal["none", "optimizer", "optimizer+weights"]
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Hardware(_Data):
+class Hardware(Data):
     """GPUs of one kind, evenly spread over nodes.
 
     Attributes:
@@ -56,7 +53,7 @@ class Hardware(_Data):
         return self.nodes * self.gpus_per_node
 
 
-class Settings(_Data):
+class Settings(Data):
     """How a model is laid out over the GPUs."""
 
     zero_stage: ZeroStage
@@ -64,14 +61,14 @@ class Settings(_Data):
     context_tokens: int
 
 
-class Part(_Data):
+class Part(Data):
     """What one thing takes on each GPU, in GB (10⁹ bytes)."""
 
     name: str
     gb: float
 
 
-class MemoryPlan(_Data):
+class MemoryPlan(Data):
     """Whether training fits, and how.
 
     Attributes:

@@ -14,19 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from compoworld_core.data import Data
 from compoworld_core.errors import InputError
 
 Judged = tuple[bool, ...] | None
 """Which criteria a rollout passes; None where it could not be judged."""
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Success(_Data):
+class Success(Data):
     """A verified trajectory that is kept to be replayed.
 
     Attributes:
@@ -38,7 +35,7 @@ class Success(_Data):
     passed: tuple[bool, ...] = Field(min_length=1)
 
 
-class Replay(_Data):
+class Replay(Data):
     """What a trainer has to do with a group.
 
     Before it computes old log-probabilities, it puts the success's tokens in the place of a rollout's: the same

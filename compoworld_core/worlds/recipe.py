@@ -6,19 +6,16 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field
 
+from compoworld_core.data import Data
 from compoworld_core.services.conditions import Condition
 from compoworld_core.services.universe import Scale
 from compoworld_core.specs.model import JsonObject
 from compoworld_core.storage.digest import digest
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Insert(_Data):
+class Insert(Data):
     """Add a row; without `id` among the values, the table issues the next one."""
 
     op: Literal["insert"] = "insert"
@@ -27,7 +24,7 @@ class Insert(_Data):
     values: JsonObject
 
 
-class Update(_Data):
+class Update(Data):
     """Replace some fields of a row."""
 
     op: Literal["update"] = "update"
@@ -37,7 +34,7 @@ class Update(_Data):
     values: JsonObject
 
 
-class Delete(_Data):
+class Delete(Data):
     """Remove a row."""
 
     op: Literal["delete"] = "delete"
@@ -49,7 +46,7 @@ class Delete(_Data):
 RowOperation = Annotated[Insert | Update | Delete, Field(discriminator="op")]
 
 
-class Plant(_Data):
+class Plant(Data):
     """A row operation that prepares the world before its first snapshot.
 
     Attributes:
@@ -60,14 +57,14 @@ class Plant(_Data):
     facts: dict[str, str] = Field(default_factory=dict)
 
 
-class Reaction(_Data):
+class Reaction(Data):
     """The world's own move: when the condition first holds, the operations are applied, once."""
 
     when: Condition
     apply: tuple[RowOperation, ...] = Field(min_length=1)
 
 
-class ServicePin(_Data):
+class ServicePin(Data):
     """A service of the world: the exact package, and the tools that agents may see."""
 
     name: str
@@ -75,14 +72,14 @@ class ServicePin(_Data):
     tools: tuple[str, ...]
 
 
-class UniverseSeed(_Data):
+class UniverseSeed(Data):
     """Which cast the services talk about."""
 
     seed: int
     scale: Scale = "small"
 
 
-class WorldRecipe(_Data):
+class WorldRecipe(Data):
     """Everything that decides what a world is.
 
     Attributes:

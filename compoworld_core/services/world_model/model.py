@@ -17,8 +17,9 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import Final, Protocol
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
+from compoworld_core.data import Data
 from compoworld_core.errors import InputError, StorageError, Unavailable
 from compoworld_core.llm.messages import (
     AssistantMessage,
@@ -47,31 +48,27 @@ _MAX_QUOTED: Final = 4_000
 _FENCE: Final = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class _Bounds(_Data):
+class _Bounds(Data):
     max_changes: int
     max_chars: int
 
 
-class _Document(_Data):
+class _Document(Data):
     document: str
 
 
-class _Reason(_Data):
+class _Reason(Data):
     reason: str
 
 
-class RejectedAnswer(_Data):
+class RejectedAnswer(Data):
     """What a model answered, cut where it is long, and why that is no prediction."""
 
     answer: str
     reason: str
 
 
-class Kept(_Data):
+class Kept(Data):
     """A prediction as it lies in the store.
 
     Attributes:

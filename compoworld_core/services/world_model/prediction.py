@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, model_validator
 
+from compoworld_core.data import Data
 from compoworld_core.errors import ErrorCode, Unavailable
 from compoworld_core.services.world_model.question import Question
 from compoworld_core.storage.digest import JsonObject
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class RowEdit(_Data):
+class RowEdit(Data):
     """A row operation.
 
     Attributes:
@@ -33,14 +30,14 @@ class RowEdit(_Data):
     values: JsonObject = Field(default_factory=dict)
 
 
-class PredictedError(_Data):
+class PredictedError(Data):
     """An answer that refuses the call."""
 
     code: ErrorCode
     message: str = Field(min_length=1)
 
 
-class Prediction(_Data):
+class Prediction(Data):
     """What a call changes and answers.
 
     Attributes:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import Field, JsonValue, StringConstraints
 
+from compoworld_core.data import Data
 from compoworld_core.services.conditions import Condition
 from compoworld_core.specs.model import JsonObject
 from compoworld_core.worlds.recipe import Plant, Reaction
@@ -22,11 +23,7 @@ _Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 _ValueName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,80}$")]
 
 
-class _Data(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class DraftStep(_Data):
+class DraftStep(Data):
     """One tool call of the solution."""
 
     id: _StepId = Field(description="s1, s2, … in the order of the calls.")
@@ -37,14 +34,14 @@ class DraftStep(_Data):
     )
 
 
-class DraftFact(_Data):
+class DraftFact(Data):
     """Something that the final answer states."""
 
     label: str = Field(min_length=1, max_length=120)
     value: JsonValue = Field(description="A binding, or a literal that follows from the instruction.")
 
 
-class DraftTemptation(_Data):
+class DraftTemptation(Data):
     """A call that a careless agent would make; with it, the solution has to fail the rubric."""
 
     reason: _Word = Field(description="What makes it tempting, such as near_miss, lookalike or unguarded.")
@@ -54,7 +51,7 @@ class DraftTemptation(_Data):
     replaces: _StepId | None = Field(default=None, description="The step that would be left out for it, if any.")
 
 
-class DraftSolution(_Data):
+class DraftSolution(Data):
     """The reference solution."""
 
     values: dict[_ValueName, JsonValue] = Field(
@@ -65,7 +62,7 @@ class DraftSolution(_Data):
     temptations: tuple[DraftTemptation, ...] = Field(default=(), max_length=6)
 
 
-class Scenery(_Data):
+class Scenery(Data):
     """What makes a world out of the empty one."""
 
     plants: tuple[Plant, ...] = Field(
@@ -82,7 +79,7 @@ class Draft(Scenery):
     solution: DraftSolution
 
 
-class DraftCriterion(_Data):
+class DraftCriterion(Data):
     """One condition that the episode's end has to fulfil."""
 
     id: _Word
