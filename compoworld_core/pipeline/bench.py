@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict
-
+from compoworld_core.data import Data
 from compoworld_core.errors import CompoWorldError
 from compoworld_core.library.crm.records import Contact
 from compoworld_core.library.registry import library_package, library_services
@@ -42,7 +41,7 @@ _START: Final = datetime(2026, 1, 12, 9, tzinfo=UTC)
 _TOOLS: Final = ("get_contact", "update_contact")
 
 
-class BenchResult(BaseModel):
+class BenchResult(Data):
     """Medians of many batches.
 
     Attributes:
@@ -55,8 +54,6 @@ class BenchResult(BaseModel):
         fork_ratio: The former by the latter; `MOST_FORK_RATIO` or less is wanted.
         hosted_calls_per_s: Reads of a synthesised service in its host.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rows: int
     updates_per_s: float

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from compoworld_core.data import Data
 from compoworld_core.errors import InputError
 from compoworld_core.llm.config import LlmConfig, ModelUser
 from compoworld_core.pipeline.run import Gates
@@ -46,10 +47,8 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-class RunConfig(BaseModel):
+class RunConfig(Data):
     """Everything that can be configured."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     store: str = Field(default="runs/local", description="Where datasets lie: a path, file:// or s3://.")
     workers: int = Field(default_factory=_cores, ge=1, le=256, description="Processes that work side by side.")

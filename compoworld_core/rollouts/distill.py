@@ -14,8 +14,9 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from compoworld_core.data import Data
 from compoworld_core.errors import InputError, StorageError
 from compoworld_core.rollouts.episode import EpisodeLimits, failed_episode, run_episode
 from compoworld_core.rollouts.policy import PolicyFactory
@@ -29,15 +30,13 @@ _AHEAD = 2
 SkipReason = Literal["always", "never", "enough"]
 
 
-class Stopping(BaseModel):
+class Stopping(Data):
     """When a task needs no further rollout.
 
     Attributes:
         settle_after: Outcomes of a task that are all the same after which it always or never succeeds.
         enough: Successes of a task after which there are enough; there are never more.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     settle_after: int | None = Field(default=None, ge=2)
     enough: int | None = Field(default=None, ge=1)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import NoReturn
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from compoworld_core.data import Data
 from compoworld_core.errors import CompoWorldError, InputError, InvalidArguments, StorageError, TransientError
 from compoworld_core.llm.messages import (
     AssistantMessage,
@@ -34,7 +35,7 @@ from compoworld_core.worlds.gateway import META_TOOLS, Gateway, TranscriptEntry,
 from compoworld_core.worlds.world import Cause, World, open_world
 
 
-class EpisodeLimits(BaseModel):
+class EpisodeLimits(Data):
     """How far an episode may go.
 
     Attributes:
@@ -44,8 +45,6 @@ class EpisodeLimits(BaseModel):
         turn_timeout_s: Seconds that the policy may take for one message, all waits included. None is right for models
             of a pool: their own time-outs begin when a request is sent, however long it had to wait for a free place.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     max_steps: int = Field(default=100, ge=1)
     max_tool_calls: int = Field(default=200, ge=0)

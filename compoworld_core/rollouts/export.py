@@ -11,8 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
-
+from compoworld_core.data import Data
 from compoworld_core.errors import CompoWorldError
 from compoworld_core.llm.messages import json_text, to_chat
 from compoworld_core.rollouts.selection import TRAINING_SPLITS
@@ -83,10 +82,8 @@ def write_jsonl(records: Iterable[JsonObject], target: str | Path) -> int:
     return count
 
 
-class _TextRecord(BaseModel):
+class _TextRecord(Data):
     """A record with its parts as JSON text: Parquet structs would invent nulls for absent keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tools: str
     messages: str

@@ -16,9 +16,10 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
+from compoworld_core.data import Data
 from compoworld_core.errors import InputError
 from compoworld_core.llm.messages import AssistantMessage, Usage
 from compoworld_core.rollouts.contamination import Overlaps, find_overlaps
@@ -48,10 +49,8 @@ Reason = Literal[
 calls as another of its task. `near_duplicate`: it was asked and says nearly the same as another."""
 
 
-class SelectionRules(BaseModel):
+class SelectionRules(Data):
     """What training data is made of."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     split: Split = Field(default="sft", description="Whose tasks: sft or rl.")
     failures: bool = Field(default=False, description="Keep trajectories that did not succeed, too.")

@@ -13,12 +13,12 @@ from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from compoworld_core.data import Data
 
 FactKind = Literal["text", "number", "date"]
 
 
-class Fact(BaseModel):
+class Fact(Data):
     """A value that a text may state.
 
     Attributes:
@@ -26,8 +26,6 @@ class Fact(BaseModel):
             themselves, whatever their case and spacing.
         value: Canonical form: decimal text, ISO date or time, or the words.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: FactKind = "text"
     value: str

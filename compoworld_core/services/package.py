@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import Field, model_validator
 
+from compoworld_core.data import Data
 from compoworld_core.services.schema import ServiceSchema
 from compoworld_core.specs.model import ServiceSpec, ToolSpec
 from compoworld_core.storage.digest import canonical_json, digest
@@ -20,7 +21,7 @@ from compoworld_core.storage.digest import canonical_json, digest
 Origin = Literal["library", "synthesised"]
 
 
-class ServicePackage(BaseModel):
+class ServicePackage(Data):
     """A service ready to be opened in a world.
 
     Attributes:
@@ -34,8 +35,6 @@ class ServicePackage(BaseModel):
         provenance: What else is known of how it was written: models, prompts, versions.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     name: str
     origin: Origin
     author: str
@@ -45,7 +44,7 @@ class ServicePackage(BaseModel):
     tests: str = "[]"
     challenges: str = ""
     modelled: tuple[ToolSpec, ...] = ()
-    provenance: dict[str, str] = {}
+    provenance: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:

@@ -5,24 +5,23 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from compoworld_core.data import Data
 from compoworld_core.services.conditions import Rule
 from compoworld_core.services.record import SchemaRecords
 from compoworld_core.services.semantics import SEMANTIC_KEY
 from compoworld_core.specs.model import JsonObject
 
 
-class ForeignKey(BaseModel):
+class ForeignKey(Data):
     """Values of `field` (one id, a list of ids, or null) are keys of `table` in the same service."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     field: str
     table: str
 
 
-class TableSchema(BaseModel):
+class TableSchema(Data):
     """One table.
 
     Attributes:
@@ -32,8 +31,6 @@ class TableSchema(BaseModel):
         unique: Field tuples whose values no two rows share.
         rules: Cross-field rules that every row keeps.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     entity: str
     row: JsonObject
@@ -69,10 +66,8 @@ class TableSchema(BaseModel):
         return found
 
 
-class ServiceSchema(BaseModel):
+class ServiceSchema(Data):
     """All tables of a service, by name, in declaration order."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tables: dict[str, TableSchema] = Field(default_factory=dict)
 

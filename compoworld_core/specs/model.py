@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from compoworld_core.data import Data
 from compoworld_core.storage.digest import JsonObject as JsonObject
 
 Effect = Literal["read", "write", "unknown"]
@@ -31,10 +32,8 @@ Domain = Literal[
 ]
 
 
-class Spec(BaseModel):
+class Spec(Data):
     """Frozen base of everything in this room."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class ToolSpec(Spec):

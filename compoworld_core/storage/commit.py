@@ -22,8 +22,9 @@ from os import SEEK_END
 from types import TracebackType
 from typing import Any, BinaryIO, Generic, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
+from compoworld_core.data import Data
 from compoworld_core.errors import StorageError
 from compoworld_core.storage.dataset import DatasetType, Row
 from compoworld_core.storage.digest import canonical_json, digest, dump_plain
@@ -33,19 +34,14 @@ from compoworld_core.storage.store import Store
 PART_BYTES = 256 * 2**20
 """Size of a part's rows as JSON text at which the next part begins; bounds what a reader of S3 keeps on disk."""
 
-
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 _COMMIT = "_COMMIT.json"
 _DATASET = "_DATASET.json"
 _SIDECAR = "_SIDECAR.json"
 
-_AnyRecord = TypeVar("_AnyRecord", bound=_Record)
+_AnyRecord = TypeVar("_AnyRecord", bound=Data)
 
 
-class DatasetLocation(_Record):
+class DatasetLocation(Data):
     """Where a dataset lies in its store; `key` is the digest of everything that decides its content."""
 
     dataset: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")
@@ -61,7 +57,7 @@ class DatasetLocation(_Record):
         return f"{self.path}/shard={shard}"
 
 
-class PartFile(_Record):
+class PartFile(Data):
     """One part, by its path below the shard's directory."""
 
     path: str
@@ -70,7 +66,7 @@ class PartFile(_Record):
     sha256: str
 
 
-class ShardCommit(_Record):
+class ShardCommit(Data):
     """What one shard holds: the content of `_COMMIT.json`. `digest` covers the rows only."""
 
     type: str
@@ -82,7 +78,7 @@ class ShardCommit(_Record):
     digest: str
 
 
-class DatasetCommit(_Record):
+class DatasetCommit(Data):
     """What a dataset holds: the content of `_DATASET.json`. `digest` covers type and rows only."""
 
     type: str

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
+from compoworld_core.data import Data
 from compoworld_core.specs.model import ServiceSpec
 from compoworld_core.synthesis.selftest import SelfTest
 
 
-class LeftOut(BaseModel):
+class LeftOut(Data):
     """A tool that a draft does not implement.
 
     Attributes:
@@ -22,14 +23,12 @@ class LeftOut(BaseModel):
         reason: A sentence for people.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     tool: str
     candidate_for: Literal["world_model", "nobody"]
     reason: str
 
 
-class Draft(BaseModel):
+class Draft(Data):
     """What an author hands over for one spec.
 
     Attributes:
@@ -41,8 +40,6 @@ class Draft(BaseModel):
         provenance: How it was written, in words by topic.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     author: str
     service: str
     source: str
@@ -50,7 +47,7 @@ class Draft(BaseModel):
     left_out: tuple[LeftOut, ...] = ()
     tests: tuple[SelfTest, ...] = ()
     challenges: tuple[SelfTest, ...] | None = None
-    provenance: dict[str, str] = {}
+    provenance: dict[str, str] = Field(default_factory=dict)
 
 
 class AuthorFailed(Exception):

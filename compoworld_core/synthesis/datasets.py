@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from compoworld_core.data import Data
 from compoworld_core.storage import DatasetType
 from compoworld_core.synthesis.admission import Admission
 from compoworld_core.synthesis.build import BuildReason
@@ -13,7 +12,7 @@ from compoworld_core.synthesis.build import BuildReason
 OmissionReason = Literal["world_model", "unclear", "author", "budget", BuildReason]
 
 
-class Omission(BaseModel):
+class Omission(Data):
     """A tool that a spec promises and no package has.
 
     Attributes:
@@ -22,8 +21,6 @@ class Omission(BaseModel):
             budget. Otherwise why its source is no package (`BuildError`).
         detail: A sentence for people.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     service: str
     tool: str

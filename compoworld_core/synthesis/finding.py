@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from compoworld_core.data import Data
 
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 
 
-class Finding(BaseModel):
+class Finding(Data):
     """The outcome of one check of one tool.
 
     Attributes:
@@ -18,8 +20,6 @@ class Finding(BaseModel):
         cases: Calls or comparisons that the outcome rests on.
         is_gate: Whether a tool that does not pass is quarantined; otherwise the finding is evidence only.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     check: str
     passed: bool

@@ -8,22 +8,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
-
+from compoworld_core.data import Data
 from compoworld_core.errors import StorageError
 from compoworld_core.storage import DatasetType, Store
 
 _PIECE: Final = 8 * 1024 * 1024
 
 
-class ModelFile(BaseModel):
+class ModelFile(Data):
     """A file of a trained model's folder; its bytes lie in the store under their digest.
 
     Attributes:
         path: In the folder: `model.safetensors`, `tokenizer.json`, `metrics.jsonl` …
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: str
     sha256: str

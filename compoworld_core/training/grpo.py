@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
+from compoworld_core.data import Data
 from compoworld_core.storage.digest import JsonObject
 from compoworld_core.tasks.task import Task
 from compoworld_core.training import distributed
@@ -22,7 +21,7 @@ from compoworld_core.training.reward import REWARDS, completion_focused_reward
 from compoworld_core.worlds.catalogue import Catalogue
 
 
-class GrpoJob(BaseModel):
+class GrpoJob(Data):
     """What a process of the job is told.
 
     Attributes:
@@ -32,8 +31,6 @@ class GrpoJob(BaseModel):
         store: URI of the store that keeps checkpoints.
         run: The training run's name there.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str
     tasks: str

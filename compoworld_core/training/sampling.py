@@ -14,8 +14,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from compoworld_core.data import Data
 from compoworld_core.errors import InputError
 
 FLOOR: Final = 0.1
@@ -24,14 +25,12 @@ HALF_LIFE: Final = 128
 """After so many groups an outcome counts half."""
 
 
-class GroupOutcome(BaseModel):
+class GroupOutcome(Data):
     """What the judged rollouts of a task did.
 
     Attributes:
         passed: [rollouts, criteria]; empty where none could be judged, which tells nothing.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     task: str
     passed: tuple[tuple[bool, ...], ...] = Field(default=())

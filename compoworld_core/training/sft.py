@@ -11,13 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
+from compoworld_core.data import Data
 from compoworld_core.training import distributed
 from compoworld_core.training.config import Layout, SftSettings
 
 
-class SftJob(BaseModel):
+class SftJob(Data):
     """What a process of the job is told.
 
     Attributes:
@@ -28,8 +27,6 @@ class SftJob(BaseModel):
         store: URI of the store that keeps checkpoints.
         run: The training run's name there.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str
     rows: str

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from compoworld_core.data import Data
 from compoworld_core.errors import InputError
 
 
-class ModelShape(BaseModel):
+class ModelShape(Data):
     """A decoder-only transformer, dense or with experts, with full attention in all or in every n-th layer.
 
     Attributes:
@@ -22,8 +23,6 @@ class ModelShape(BaseModel):
             linear and keep a state of fixed size.
         tied: Whether input and output embeddings are the same.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     layers: int = Field(ge=1)
     hidden: int = Field(ge=1)

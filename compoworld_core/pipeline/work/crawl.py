@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from compoworld_core.data import Data
 from compoworld_core.errors import InputError
 from compoworld_core.library.registry import library_services
 from compoworld_core.pipeline.stage import Inputs, Shard
@@ -14,10 +15,8 @@ from compoworld_core.specs.names import unique_service_names
 from compoworld_core.specs.sources import ACCEPTED_FORMS, open_source, read_specs
 
 
-class CrawlConfig(BaseModel):
+class CrawlConfig(Data):
     """Where service descriptions come from."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     source: str = Field(default="bundled", description=f"Where service descriptions come from: {ACCEPTED_FORMS}.")
     limit: int | None = Field(default=None, ge=1, description="Servers to read; all if left out.")

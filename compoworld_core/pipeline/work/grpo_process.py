@@ -8,8 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
-
+from compoworld_core.data import Data
 from compoworld_core.pipeline.stage import Input
 from compoworld_core.pipeline.work.opening import host_pool, open_catalogue
 from compoworld_core.services.datasets import SERVICES
@@ -19,10 +18,8 @@ from compoworld_core.training import distributed
 from compoworld_core.training.grpo import GrpoJob, train
 
 
-class Worlds(BaseModel):
+class Worlds(Data):
     """A job, and where the services of its worlds lie."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     job: GrpoJob
     services: DatasetLocation

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from compoworld_core import __version__
+from compoworld_core.data import Data
 from compoworld_core.pipeline.stage import Inputs, Shard
 from compoworld_core.pipeline.work.opening import open_catalogue
 from compoworld_core.rollouts.contamination import fingerprint
@@ -37,19 +38,15 @@ READ: Final[tuple[DatasetType[Any], ...]] = (
 )
 
 
-class ReportConfig(BaseModel):
+class ReportConfig(Data):
     """What the report looks into."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     quality_tasks: int = Field(default=40, ge=0, description="Tasks whose rubrics are tried with held-out slips.")
     selection: SelectionRules = Field(default=SelectionRules(), description="Taken from export.")
 
 
-class Page(BaseModel):
+class Page(Data):
     """A self-contained HTML page."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     html: str

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from compoworld_core.data import Data
 from compoworld_core.errors import InputError
 from compoworld_core.pipeline.stage import Inputs, Shard
 from compoworld_core.rollouts.export import export_records
@@ -31,9 +32,7 @@ _HELD_OUT_EVERY: Final = 20
 """One conversation of so many is not trained on; its loss is measured."""
 
 
-class _Config(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _Config(Data):
     layout: Layout = Field(default=Layout(), exclude=True)
 
 

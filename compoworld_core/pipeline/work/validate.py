@@ -6,8 +6,9 @@ import traceback
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+from compoworld_core.data import Data
 from compoworld_core.errors import CompoWorldError, ServiceBug
 from compoworld_core.library.registry import installed_service
 from compoworld_core.pipeline.stage import Inputs, Shard, shards_for
@@ -22,10 +23,8 @@ from compoworld_core.synthesis.finding import printable
 PACKAGES_PER_SHARD: Final = 4
 
 
-class ValidateConfig(BaseModel):
+class ValidateConfig(Data):
     """How tools are checked."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     seed: int = Field(default=0, description="Seed of the worlds and of the generated cases.")
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from compoworld_core.data import Data
 from compoworld_core.llm.config import ModelUser
 
 
-class WorldModelConfig(BaseModel):
+class WorldModelConfig(Data):
     """Who predicts the calls of tools that no code executes. Without a model, tasks have no such tools."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str | None = Field(default=None, description="Name of the model, as llm.models has it; none if left out.")
     samples: int = Field(

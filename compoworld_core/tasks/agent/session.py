@@ -11,6 +11,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from compoworld_core.data import Data
 from compoworld_core.errors import BudgetExhausted, TransientError
 from compoworld_core.llm.messages import (
     AssistantMessage,
@@ -40,10 +41,8 @@ _MOST_UNREADABLE: Final = 4
 _NUDGE: Final = "Go on with a tool call: the task counts only once submit has accepted it."
 
 
-class SessionLimits(BaseModel):
+class SessionLimits(Data):
     """How far an author's session may go."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     turns: int = Field(default=80, ge=1, description="Messages of the model.")
     submissions: int = Field(default=10, ge=1, description="Submissions that are looked at.")

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
+from compoworld_core.data import Data
 from compoworld_core.errors import FailedPrecondition, InvalidArguments, LimitExceeded, NotFound, ToolError
 from compoworld_core.llm.messages import ToolCall, json_text
 from compoworld_core.services.envelope import failure, success
@@ -34,10 +35,8 @@ _LONGEST_ANSWER: Final = 24_000
 M = TypeVar("M", bound=BaseModel)
 
 
-class ShowTables(BaseModel):
+class ShowTables(Data):
     """Show what a service stores: fields with their meanings (x-semantic), keys, and some rows of each table."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     service: str = Field(description="Name of a service, as list_services shows it.")
 
