@@ -26,7 +26,7 @@ class ServerFailure(Exception):
     def __init__(self, reason: str, detail: str, *, may_pass: bool = False, wait_s: float = 0.0) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
-        self.detail = printable(detail)
+        self.detail = cleaned(detail)
         self.may_pass = may_pass
         self.wait_s = wait_s
 
@@ -40,7 +40,7 @@ class ServerFailure(Exception):
         return kind(f"{origin}: {self.detail} ({self.reason})")
 
 
-def printable(text: str, limit: int = MAX_DETAIL) -> str:
+def cleaned(text: str, limit: int = MAX_DETAIL) -> str:
     """Text of others without control characters and of bounded length; the end is what tells most."""
     clean = _CONTROL.sub("", text)
     return clean if len(clean) <= limit else f"{clean[: limit // 4]} … {clean[-3 * limit // 4 :]}"

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from compoworld_core.errors import InputError
 from compoworld_core.specs.model import JsonObject
-from compoworld_core.specs.sources.failure import ServerFailure, printable
+from compoworld_core.specs.sources.failure import ServerFailure, cleaned
 from compoworld_core.specs.sources.packages import Kind, Package
 
 MAX_WAYS: Final = 4
@@ -72,8 +72,8 @@ class Listing:
         status = told.get("status") or server.get("status") or "active"
         version = server.get("version")
         return cls(
-            printable(name.strip(), 200),
-            printable(version, 100) if isinstance(version, str) else "",
+            cleaned(name.strip(), 200),
+            cleaned(version, 100) if isinstance(version, str) else "",
             str(status)[:40],
             told.get("isLatest") is not False,
             server,
@@ -175,7 +175,7 @@ def _filled(name: str, variables: object, label: str) -> str:
 def _word(item: Mapping[str, Any], *keys: str) -> str:
     for key in keys:
         if isinstance(item.get(key), str):
-            return printable(item[key].strip(), 500)
+            return cleaned(item[key].strip(), 500)
     return ""
 
 

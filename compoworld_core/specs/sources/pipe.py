@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from compoworld_core.specs.model import JsonObject
-from compoworld_core.specs.sources.failure import ServerFailure, printable
+from compoworld_core.specs.sources.failure import ServerFailure, cleaned
 from compoworld_core.specs.sources.protocol import answer, is_change, is_response
 
 _CHUNK: Final = 64 * 1024
@@ -172,7 +172,7 @@ class PipeChannel:
         return self._failure("crashed", f"{phase}: it ended with {_describe(status)}")
 
     def _failure(self, reason: str, detail: str) -> ServerFailure:
-        lines = printable(self._errors.decode(errors="replace"), _TAIL_BYTES).strip().splitlines()[-_TAIL_LINES:]
+        lines = cleaned(self._errors.decode(errors="replace"), _TAIL_BYTES).strip().splitlines()[-_TAIL_LINES:]
         said = "\n".join(line.rstrip() for line in lines)
         return ServerFailure(reason, f"{detail}; it said: {said}" if said else f"{detail}; it said nothing")
 
