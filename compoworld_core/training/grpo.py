@@ -112,7 +112,7 @@ def train(job: GrpoJob, tasks: Iterable[Task], catalogue: Catalogue) -> None:
             prompt_rows(tasks, catalogue), features=Features({"prompt": List(Json()), "task_id": Value("string")})
         ),
         processing_class=tokenizer,
-        reward_funcs=GroupReward(job.settings.rollouts, reward_of(job.settings)),
+        reward_funcs=GroupReward(job.settings.rollouts, reward_of(job.settings), on_outcomes=tracking.note_rollouts),
         environment_factory=environments(tasks, catalogue),
         callbacks=[tracking],
     )

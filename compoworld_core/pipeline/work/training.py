@@ -144,7 +144,8 @@ def _trained(
     (work / "job.json").write_text(job.model_dump_json(), encoding="utf-8")
     launch(layout, module, work / "job.json")
     model = work / "out" / "model"
-    (work / "out" / "metrics.jsonl").replace(model / "metrics.jsonl")
+    for record in (work / "out").glob("*.jsonl"):
+        record.replace(model / record.name)
     if told:
         (model / "data.json").write_text(json.dumps(told, indent=2, sort_keys=True), encoding="utf-8")
     yield from keep_model(shard.store, model)

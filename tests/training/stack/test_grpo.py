@@ -60,6 +60,10 @@ def test_a_run_reports_raw_pass_rates_and_leaves_a_model(layout: dict[str, Any],
         assert step["rubric/failed"] == 0
         assert 0 < step["rubric/criteria"] < 1, "criteria that doing nothing satisfies hold, others do not"
         assert step["rubric/full"] == 0
+    lines = [json.loads(line) for line in (folder / "out" / "rollouts.jsonl").read_text().splitlines()]
+    made = [rollout for line in lines for rollout in line["rollouts"]]
+    assert len(made) == len(lines) * SETTINGS.tasks_per_step * SETTINGS.rollouts, "every process's, once"
+    assert all(any(rollout["passed"]) and not all(rollout["passed"]) for rollout in made)
     assert (folder / "out" / "model" / "model.safetensors").exists()
     assert (folder / "out" / "model" / "tokenizer.json").exists()
 
