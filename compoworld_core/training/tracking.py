@@ -28,8 +28,8 @@ class Tracking(TrainerCallback):  # type: ignore[misc]  # transformers is untype
     Args:
         store: URI of the store that keeps checkpoints.
         run: The training run's name there.
-        out: Folder of the job on this machine. In it, `metrics.jsonl` gets a line for every report, and `rollouts.jsonl`
-            one for every step of rollouts: which criteria each passed, and why any could not be judged.
+        out: Folder of the job on this machine. `metrics.jsonl` in it gets a line for every report, `rollouts.jsonl` one
+            for every step of rollouts: which criteria each passed, and why any could not be judged.
     """
 
     def __init__(self, store: str, run: str, out: Path) -> None:
