@@ -32,7 +32,7 @@ _STAFF: Final = _words(
 )
 _OUTSIDE: Final = _words(
     "customer client contact vendor supplier candidate applicant visitor guest subscriber buyer seller"
-    " patient recipient company partner counterparty"
+    " patient company partner counterparty"
 )
 
 
