@@ -51,8 +51,8 @@ def _words(text: str) -> frozenset[str]:
 _NOISE = _words("on at date day time datetime timestamp utc iso is was the")
 _BORN = _words("birthday birth birthdate born dob")
 _DUE = _words(
-    "due deadline close closing needed expected estimated eta target planned plan scheduled schedule next review renewal renew renews"
-    " send remind reminder followup removal delivery promised requested_for appointment snooze"
+    "due deadline close closing needed expected estimated eta target planned plan scheduled schedule next review"
+    " renewal renew renews send remind reminder followup removal delivery promised requested_for appointment snooze"
 )
 _END = _words(
     "end ends ending to until till out returns return expires expire expiry expiration closes before upper latest"
