@@ -35,7 +35,7 @@ test: setup ## Run the quick tests (under 10 minutes on 2 cores)
 	@echo "==> Quick tests"
 	@$(BIN)/pytest -n 2
 
-test-components: setup ## Run the tests that need a real outside component (SeaweedFS, a browser)
+test-components: setup ## Run the tests that need a real outside component (SeaweedFS, a browser, npm, pi)
 	@echo "==> Component tests"
 	@$(BIN)/pytest -m components
 

@@ -18,10 +18,15 @@ from compoworld_core.training.config import Layout
 T = TypeVar("T")
 
 
-def prepare(layout: Layout) -> None:
-    """Set up this process; to be called before anything of transformers is imported."""
+def prepare(layout: Layout, model: str) -> None:
+    """Set up this process; to be called before anything of transformers is imported.
+
+    Args:
+        model: Folder or hub id; with a folder no hub is asked for anything.
+    """
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    if Path(model).is_dir():
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
     if layout.zero_stage and layout.device == "cpu":
         os.environ.setdefault("DS_ACCELERATOR", "cpu")
         os.environ.setdefault("ACCELERATE_USE_DEEPSPEED", "true")

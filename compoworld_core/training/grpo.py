@@ -91,7 +91,7 @@ def train(job: GrpoJob, tasks: Iterable[Task], catalogue: Catalogue) -> None:
         tasks: What to learn from.
         catalogue: What this process opens their worlds with.
     """
-    distributed.prepare(job.layout)
+    distributed.prepare(job.layout, job.model)
 
     import torch
     from datasets import Dataset, Features, Json, List, Value

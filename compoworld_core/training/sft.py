@@ -6,7 +6,6 @@ starts them. All processes read the same rows and write to one folder; the first
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,14 @@ from typing import Any
 from compoworld_core.data import Data
 from compoworld_core.training import distributed
 from compoworld_core.training.config import Layout, SftSettings
+from compoworld_core.training.shape import shape_of
 
 
 class SftJob(Data):
     """What a process of the job is told.
 
     Attributes:
-        model: Folder of the model and tokenizer to start from.
+        model: Folder or hub id of the model and tokenizer to start from.
         rows: JSONL of fitted conversations, see `conversations.fit`.
         held_out: JSONL of conversations whose loss is measured; none if left out.
         out: Folder for the trained model, `metrics.jsonl` and local checkpoints.
@@ -40,7 +40,7 @@ class SftJob(Data):
 
 def train(job: SftJob) -> None:
     """Train, from the newest checkpoint if there is one, and save the model to `<out>/model`."""
-    distributed.prepare(job.layout)
+    distributed.prepare(job.layout, job.model)
 
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -86,9 +86,9 @@ def train(job: SftJob) -> None:
 
 def _router(model: str) -> dict[str, Any]:
     """Models with experts get no extra loss for balancing them: the objective is that of the assistant's tokens."""
-    config = json.loads((Path(model) / "config.json").read_text(encoding="utf-8"))
-    text = config.get("text_config", config)
-    has_experts = any(text.get(name) for name in ("num_experts", "n_routed_experts", "num_local_experts"))
+    from transformers import AutoConfig
+
+    has_experts = shape_of(AutoConfig.from_pretrained(model).to_dict(), model).experts > 0
     return {"router_aux_loss_coef": 0.0} if has_experts else {}
 
 

@@ -26,6 +26,7 @@ from compoworld_core.storage import canonical_json
 from compoworld_core.tasks.datasets import TASKS
 from compoworld_core.training.config import GrpoSettings, Layout, SftSettings, TinyModel, TrainingConfig
 from compoworld_core.training.datasets import SFT_MODELS, keep_model, lay_out_model
+from compoworld_core.training.distributed import build_kernels
 from compoworld_core.training.launch import launch
 
 _HELD_OUT_EVERY: Final = 20
@@ -142,6 +143,7 @@ def _trained(
 ) -> Iterator[BaseModel]:
     """Launch a job, and keep the model that it leaves."""
     (work / "job.json").write_text(job.model_dump_json(), encoding="utf-8")
+    build_kernels(layout)
     launch(layout, module, work / "job.json")
     model = work / "out" / "model"
     for record in (work / "out").glob("*.jsonl"):

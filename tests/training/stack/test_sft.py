@@ -124,3 +124,17 @@ def test_two_processes_agree_whatever_is_divided_between_them(
 
     assert found[2] == pytest.approx(found[1], rel=1e-4)
     assert found[3] == pytest.approx(found[1], rel=1e-4)
+
+
+@pytest.mark.parametrize(("experts", "expected"), [(0, {}), (4, {"router_aux_loss_coef": 0.0})])
+def test_a_model_with_experts_gets_no_loss_for_balancing_them(
+    experts: int, expected: dict[str, float], tmp_path: Path
+) -> None:
+    from transformers import Qwen3Config, Qwen3MoeConfig
+
+    from compoworld_core.training.sft import _router
+
+    config = Qwen3MoeConfig(num_experts=experts) if experts else Qwen3Config()
+    config.save_pretrained(tmp_path)
+
+    assert _router(str(tmp_path)) == expected
