@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from compoworld_core.services.host import DisallowedCode, check_source
@@ -304,3 +306,19 @@ def test_all_violations_are_reported_in_order() -> None:
 
     assert [violation.line for violation in caught.value.violations] == [1, 3, 6, 7]
     assert str(caught.value).splitlines()[3] == "service.py:7: the builtin 'eval' is not allowed"
+
+
+def test_a_slip_of_the_interpreter_is_no_fault_of_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    parse, slips = ast.parse, [SystemError("AST constructor recursion depth mismatch")]
+
+    def slipping(source: str, filename: str) -> ast.Module:
+        if slips:
+            raise slips.pop()
+        return parse(source, filename)
+
+    monkeypatch.setattr(ast, "parse", slipping)
+
+    with pytest.raises(DisallowedCode, match="os"):
+        check_source("import os", "service.py")
+
+    assert not slips
