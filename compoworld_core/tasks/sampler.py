@@ -51,6 +51,7 @@ class TaskSettings(Data):
         held_out_services: Share of services that only `eval_service` tasks use.
         held_out_combinations: Share of core sets that only `eval_combo` tasks use.
         shares: How many tasks of each split are wanted, relative to each other.
+        services: Names of the services that tasks are made of; all that have admitted tools if left out.
         weighted_walks: Prefer walks along which values can flow to uniformly drawn ones.
         attempts_per_task: Attempts after which a shard gives up, per task that it should make.
     """
@@ -61,6 +62,7 @@ class TaskSettings(Data):
     held_out_services: float = Field(default=0.15, ge=0, lt=1)
     held_out_combinations: float = Field(default=0.15, ge=0, lt=1)
     shares: dict[Split, float] = Field(default_factory=_default_shares)
+    services: tuple[str, ...] = ()
     weighted_walks: bool = False
     attempts_per_task: int = Field(default=24, ge=1)
 
@@ -200,7 +202,7 @@ class Draws:
     """
 
     def __init__(self, settings: TaskSettings, services: Sequence[ServiceTools]) -> None:
-        self.tools = {item.package.name: item for item in services if item.tools}
+        self.tools = _chosen({item.package.name: item for item in services if item.tools}, settings.services)
         self._settings = settings
         self._profile = PROFILES[settings.profile]
         self._exchanges = {name: exchange_of(item.package, item.tools) for name, item in self.tools.items()}
@@ -289,6 +291,16 @@ class Draws:
             universe=UniverseSeed(seed=rng.randrange(1_000_000)),
             start_time=day + timedelta(minutes=15 * rng.randrange(9)),
         )
+
+
+def _chosen(tools: dict[str, ServiceTools], names: Sequence[str]) -> dict[str, ServiceTools]:
+    unknown = [name for name in names if name not in tools]
+    if unknown:
+        raise InputError(
+            f"tasks.services: {', '.join(unknown)}: no such service has admitted tools; there are "
+            f"{', '.join(sorted(tools))}"
+        )
+    return {name: tools[name] for name in names} if names else tools
 
 
 class _Planner:

@@ -96,6 +96,24 @@ def test_services_without_admitted_tools_do_not_count(library_services: Services
         next(sample_tasks(TaskSettings(count=1, profile="easy"), emptied, catalogue, 0, 1))
 
 
+def test_tasks_are_made_of_the_services_that_are_named(library_services: Services) -> None:
+    catalogue, services = library_services
+    settings = TaskSettings(
+        count=6, profile="easy", held_out_services=0, held_out_combinations=0, services=("crm", "mail")
+    )
+
+    made = [item.task for item in sample_tasks(settings, services, catalogue, 0, 1) if item.task]
+
+    assert {service.name for task in made for service in task.recipe.services} == {"crm", "mail"}
+
+
+def test_a_name_that_no_service_has_is_refused_with_those_there_are(library_services: Services) -> None:
+    settings = TaskSettings(services=("crm", "marketing"), profile="easy")
+
+    with pytest.raises(InputError, match=r"tasks\.services: marketing: .* there are .*mail"):
+        Draws(settings, library_services[1])
+
+
 def test_walks_can_prefer_steps_along_which_values_flow(services: Services) -> None:
     catalogue, tools = services
     settings = TaskSettings(count=2, seed=6, weighted_walks=True)
