@@ -334,11 +334,11 @@ def reordered(subject: Subject) -> Iterator[Edit]:
 
 
 def other_readings(subject: Subject) -> Iterator[Edit]:
-    """Rows are read with other tools: listed instead of searched, fetched one by one."""
-    steps: list[Step] = []
-    for step in subject.literal.steps:
-        steps += _readings(subject, step) if step.effect == "read" else [step]
-    yield Edit("reads", subject.with_steps(*steps))
+    """Rows are read with other tools, where there are any: listed instead of searched, fetched one by one."""
+    others = {step.id: _readings(subject, step) for step in subject.literal.steps if step.effect == "read"}
+    if any(others.values()):
+        steps = [item for step in subject.literal.steps for item in others.get(step.id) or [step]]
+        yield Edit("reads", subject.with_steps(*steps))
 
 
 def further_readings(subject: Subject) -> Iterator[Edit]:

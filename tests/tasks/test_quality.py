@@ -16,6 +16,14 @@ from tests.tasks.crafted import changed
 Services = tuple[Catalogue, list[ServiceTools]]
 
 
+@pytest.fixture(scope="module")
+def easy(services: Services) -> list[Task]:
+    """Tasks of one service and few steps."""
+    catalogue, tools = services
+    attempts = sample_tasks(TaskSettings(profile="easy", count=30, seed=3), tools, catalogue, 0, 1)
+    return [item.task for item in attempts if item.task is not None]
+
+
 def test_rubrics_notice_slips_and_nothing_else(tasks: list[Task], services: Services) -> None:
     quality = verifier_quality(tasks[:10], services[0], seed=1)
 
@@ -76,6 +84,36 @@ def test_no_tasks_have_nothing_to_misjudge(services: Services) -> None:
     assert (quality.kill_rate, quality.false_reject_rate) == (1.0, 0.0)
     assert len(quality.slips) == len(SLIPS)
     assert len(quality.harmless) == len(HARMLESS)
+
+
+def test_rubrics_of_easy_tasks_notice_slips_and_nothing_else(easy: list[Task], services: Services) -> None:
+    quality = verifier_quality(easy, services[0], seed=1)
+
+    assert quality.tasks == len(easy) >= 20
+    assert (quality.kill_rate, quality.false_reject_rate) == (1.0, 0.0), quality.misjudged
+
+
+def test_a_task_that_reads_with_the_only_tool_there_is_can_be_judged(easy: list[Task], services: Services) -> None:
+    asking = [task for task in easy if len({(step.tool, step.effect) for step in task.solution.steps}) == 1]
+    assert asking
+    assert {step.effect for task in asking for step in task.solution.steps} == {"read"}
+
+    quality = verifier_quality(map(_bare, asking), services[0], seed=1)
+
+    made = {item.operator: item.made for item in quality.harmless}
+    assert made["other_readings"] == 0
+    assert made["reworded_answer"] > 0
+    assert quality.false_reject_rate == 0.0, quality.misjudged
+
+
+def _bare(task: Task) -> Task:
+    """The task in a world that has the tools of its solution only."""
+    used = {(step.service, step.tool) for step in task.solution.steps}
+    pins = tuple(
+        changed(pin, tools=tuple(tool for tool in pin.tools if (pin.name, tool) in used))
+        for pin in task.recipe.services
+    )
+    return changed(task, recipe=changed(task.recipe, services=pins))
 
 
 @pytest.mark.slow
