@@ -104,7 +104,8 @@ def test_tasks_are_made_of_the_services_that_are_named(library_services: Service
 
     made = [item.task for item in sample_tasks(settings, services, catalogue, 0, 1) if item.task]
 
-    assert {service.name for task in made for service in task.recipe.services} == {"crm", "mail"}
+    assert len(made) == 6
+    assert {service.name for task in made for service in task.recipe.services} <= {"crm", "mail"}
 
 
 def test_a_name_that_no_service_has_is_refused_with_those_there_are(library_services: Services) -> None:
