@@ -1,0 +1,250 @@
+"""Running a harness: what it needs is checked first, and it is told no more secrets than it needs.
+
+A harness is a program of others in an environment of its own. It gets a small environment, keys as variables, and
+where it can read a key from a config file only, a file that exists in memory alone. What it wrote is stripped of
+secrets when it ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from compoworld_core.errors import CompoWorldError, InputError
+from compoworld_core.evaluation.order import Job, Needs, Order, Pin
+from compoworld_core.evaluation.secrets import Secrets
+
+LOG: Final = "harness.log"
+"""What a harness printed, in its job's folder."""
+
+_KEPT: Final = frozenset(
+    "PATH HOME LANG LC_ALL TZ TMPDIR http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY SSL_CERT_FILE "
+    "SSL_CERT_DIR REQUESTS_CA_BUNDLE DOCKER_HOST DOCKER_CERT_PATH DOCKER_TLS_VERIFY DOCKER_CONTEXT".split()
+)
+_NO_KEY: Final = "unused"
+"""What clients that insist on a key are given for servers that need none."""
+
+_TAIL_LINES: Final = 25
+_STOP_S: Final = 10.0
+_ASK_S: Final = 120.0
+_ASK: Final = """
+import importlib.metadata, importlib.util, json, sys
+module, package = sys.argv[1:]
+try:
+    version = importlib.metadata.version(package) if package else None
+except importlib.metadata.PackageNotFoundError:
+    version = None
+is_there = not module or importlib.util.find_spec(module) is not None
+print(json.dumps({"python": "%d.%d.%d" % sys.version_info[:3], "version": version, "is_there": is_there}))
+"""
+
+
+def require(name: str, pin: Pin, needs: Needs, options: Mapping[str, str], order: Order) -> None:
+    """Check that all is there that a harness needs.
+
+    Raises:
+        InputError: Names all that is not.
+    """
+    problems = [*_wrong_orders(needs, options, order), *_wrong_harness(pin, needs, order), *_missing(needs)]
+    if problems:
+        raise InputError(f"{name} cannot be run:" + "".join(f"\n  {problem}" for problem in problems))
+
+
+def harness_version(pin: Pin, order: Order) -> str:
+    """What is known of the harness's revision: its commit where its folder is a checkout, else its version."""
+    return _commit(order.harness) or order.revision or pin.version or "unknown"
+
+
+def _wrong_orders(needs: Needs, options: Mapping[str, str], order: Order) -> Iterator[str]:
+    for name in sorted(order.options.keys() - options.keys()):
+        yield f"it has no option {name!r}; there are {', '.join(options) or 'none'}"
+    if needs.user and order.user is None:
+        yield "a model has to play the user; name it with --user"
+    if needs.judge and order.judge is None:
+        yield "a model has to judge; name it with --judge"
+    for served in (order.agent, order.user, order.judge):
+        if served is not None:
+            try:
+                served.endpoint.key()
+            except InputError as error:
+                yield str(error)
+
+
+def _wrong_harness(pin: Pin, needs: Needs, order: Order) -> Iterator[str]:
+    if not order.harness.is_dir():
+        yield f"{order.harness}: there is no such folder; it needs a copy of https://github.com/{pin.repository}"
+        return
+    for file in needs.files:
+        if not (order.harness / file).exists():
+            yield f"{order.harness / file}: is missing; the harness or its data is not whole"
+    if not order.interpreter.exists():
+        yield f"{order.interpreter}: there is no such interpreter; make the harness's environment, or name it"
+        return
+    try:
+        found = _ask_interpreter(order.interpreter, needs.module, pin.package or "")
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        yield f"{order.interpreter}: does not run: {error}"
+        return
+    if not _fits(str(found["python"]), needs.python):
+        yield f"{order.interpreter}: is Python {found['python']}; it needs {needs.python}"
+    if not found["is_there"]:
+        yield f"{order.interpreter}: has no module {needs.module}; install the harness there"
+    yield from _wrong_revision(pin, order, found["version"])
+
+
+def _wrong_revision(pin: Pin, order: Order, version: object) -> Iterator[str]:
+    commit = _commit(order.harness)
+    if pin.commit is not None and commit is not None and commit != pin.commit:
+        yield f"{order.harness}: is at commit {commit[:12]}; the results are defined for {pin.commit[:12]}"
+    if pin.version is not None and version is not None and version != pin.version:
+        yield f"{order.interpreter}: has {pin.package} {version}; the results are defined for {pin.version}"
+    if pin.version is not None and version is None and commit is None:
+        yield f"{order.interpreter}: has no package {pin.package}, so its version is not known"
+    if not pin.is_pinned and commit is None and order.revision is None:
+        yield f"{pin.repository} is not pinned; say with --revision which one {order.harness} is"
+
+
+def _missing(needs: Needs) -> Iterator[str]:
+    for variable in needs.secrets:
+        if not os.environ.get(variable, "").strip():
+            yield f"the environment variable {variable} is not set"
+    if needs.docker:
+        try:
+            ran = subprocess.run(
+                ["docker", "version", "--format", "{{.Server.Version}}"],
+                capture_output=True, text=True, timeout=_ASK_S, check=False,
+            )  # fmt: skip
+        except FileNotFoundError:
+            yield "its tasks are containers, and there is no docker; set DOCKER_HOST, or collect results from elsewhere"
+        except subprocess.TimeoutExpired:
+            yield "its tasks are containers, and docker does not answer"
+        else:
+            if ran.returncode != 0:
+                yield f"its tasks are containers, and docker has no server: {ran.stderr.strip().splitlines()[-1:]}"
+
+
+def _ask_interpreter(interpreter: Path, module: str, package: str) -> dict[str, object]:
+    ran = subprocess.run(
+        [str(interpreter), "-c", _ASK, module, package],
+        capture_output=True, text=True, timeout=_ASK_S, check=True, env=_small_environment(),
+    )  # fmt: skip
+    found: dict[str, object] = json.loads(ran.stdout)
+    return found
+
+
+def _fits(version: str, specifier: str) -> bool:
+    have = tuple(int(part) for part in version.split("."))[:2]
+    for rule in specifier.split(","):
+        sign, wanted = re.fullmatch(r"(>=|<)(\d+\.\d+)", rule.strip()).groups()  # type: ignore[union-attr]
+        bound = tuple(int(part) for part in wanted.split("."))
+        if (sign == ">=" and have < bound) or (sign == "<" and have >= bound):
+            return False
+    return True
+
+
+def _commit(folder: Path) -> str | None:
+    if not (folder / ".git").exists():
+        return None
+    ran = subprocess.run(
+        ["git", "-C", str(folder), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=_ASK_S, check=False
+    )
+    return ran.stdout.strip() or None
+
+
+def run_job(order: Order, job: Job) -> None:
+    """Run one job in its folder, unless it is finished.
+
+    Raises:
+        CompoWorldError: It failed; shows the end of its log.
+    """
+    folder = (order.out / job.name).absolute()
+    if (folder / job.done).exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, text in job.files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    secret = {name: endpoint.key() or _NO_KEY for name, endpoint in job.keys.items()}
+    secret |= {name: os.environ[name] for name in job.passed if name in os.environ}
+    secrets = Secrets(secret.values())
+    try:
+        with _sealed_files(job.sealed, secret) as (paths, descriptors):
+            environment = {**_small_environment(), **job.environment, **paths, **secret}
+            code = _call(_resolved(job.command, order), job.folder or folder, environment, folder / LOG, descriptors)
+    finally:
+        secrets.strip_folder(folder)
+    problem = f"ended with {code}" if code != 0 else "" if (folder / job.done).exists() else f"left no {job.done}"
+    if problem:
+        log = folder / LOG
+        raise CompoWorldError(f"{job.name}: the harness {problem}; the end of {log}:\n{tail(log)}")
+
+
+def tail(log: Path) -> str:
+    """The last lines of a log without secrets, indented."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
+    return "\n".join(f"  {line}" for line in Secrets().strip_text("\n".join(lines)).splitlines())
+
+
+def _small_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name in _KEPT}
+
+
+def _resolved(command: tuple[str, ...], order: Order) -> list[str]:
+    program, *arguments = command
+    beside = order.interpreter.absolute().parent / program
+    return [str(beside) if "/" not in program and beside.exists() else program, *arguments]
+
+
+@contextmanager
+def _sealed_files(sealed: Mapping[str, str], secret: Mapping[str, str]) -> Iterator[tuple[dict[str, str], list[int]]]:
+    """Files in memory, as variables that hold their paths for a child that inherits them."""
+    paths, descriptors = {}, []
+    try:
+        for variable, text in sealed.items():
+            descriptor = os.memfd_create(variable)
+            descriptors.append(descriptor)
+            os.write(descriptor, Template(text).substitute(secret).encode())
+            paths[variable] = f"/proc/self/fd/{descriptor}"
+        yield paths, descriptors
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _call(command: list[str], folder: Path, environment: dict[str, str], log: Path, descriptors: list[int]) -> int:
+    """Run a command to its end; whatever it started is stopped when we are."""
+    with log.open("ab") as sink:
+        try:
+            process = subprocess.Popen(
+                command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
+                start_new_session=True, pass_fds=descriptors,
+            )  # fmt: skip
+        except OSError as error:
+            raise InputError(f"{command[0]}: cannot be started: {error.strerror}") from error
+        try:
+            return process.wait()
+        finally:
+            stop_group(process)
+
+
+def stop_group(process: subprocess.Popen[bytes]) -> None:
+    """Stop a process that leads a session, and all that it started: kindly first."""
+    for step in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, step)
+        except (ProcessLookupError, PermissionError):
+            break
+        try:
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            continue
+    process.wait()
