@@ -307,11 +307,14 @@ def read_dataset(store: Store, location: DatasetLocation, type: DatasetType[Row]
 def read_sidecars(store: Store, location: DatasetLocation) -> list[dict[str, Any]]:
     """The sidecars of the attempts that a committed dataset consists of, in order of shards."""
     commit = read_commit(store, location)
-    sidecars = []
-    for shard in commit.shards if commit else ():
-        data = store.read(f"{location.shard(shard.shard)}/attempt={shard.attempt}/{_SIDECAR}")
-        sidecars.append(json.loads(data) if data else {})
-    return sidecars
+    return [read_sidecar(store, location, shard) for shard in (commit.shards if commit else ())]
+
+
+def read_sidecar(store: Store, location: DatasetLocation, shard: ShardCommit) -> dict[str, Any]:
+    """The sidecar of the attempt that won a shard; empty where it left none."""
+    data = store.read(f"{location.shard(shard.shard)}/attempt={shard.attempt}/{_SIDECAR}")
+    sidecar: dict[str, Any] = json.loads(data) if data else {}
+    return sidecar
 
 
 def sweep(store: Store, location: DatasetLocation) -> int:
