@@ -87,6 +87,11 @@ class Found:
             raise self._unexpected("a number from 0 to 1")
         return value
 
+    def said(self) -> str:
+        """What an error says, in whichever form a harness keeps it: its text, its message, or all of it."""
+        value = self.value.get("message") or self.value if isinstance(self.value, dict) else self.value
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+
     def _require(self, kind: type, expected: str) -> None:
         if not isinstance(self.value, kind):
             raise self._unexpected(expected)
