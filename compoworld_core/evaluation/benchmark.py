@@ -49,7 +49,7 @@ class Benchmark(ABC):
 
     @abstractmethod
     def render(self, order: Order) -> tuple[Job, ...]:
-        """The commands, one for each shard; `order` has been checked against `needs`."""
+        """The commands: as many as there are shards, in order; of each part where a benchmark has parts."""
 
     @abstractmethod
     def parse(self, folder: Path) -> Collection:
@@ -69,7 +69,7 @@ class Benchmark(ABC):
         Raises:
             InputError: Something is not there; all of it is said at once.
         """
-        require(self.name, self.pin, self.needs, self.options, order)
+        require(self.name, self.pin, self.needs_for(order), self.options, order)
         return self.render(order)
 
     def run(self, order: Order, jobs: Iterable[Job]) -> None:
@@ -82,7 +82,7 @@ class Benchmark(ABC):
         provenance = {"benchmark": self.name, "harness": harness_version(self.pin, order)}
         (order.out / PROVENANCE).write_text(canonical_json(provenance), encoding="utf-8")
         for index, job in enumerate(jobs):
-            if order.shard is None or order.shard == index:
+            if order.shard is None or order.shard == index % order.shards:
                 run_job(order, job)
 
     def collect(self, folder: Path) -> Collection:
@@ -97,6 +97,10 @@ class Benchmark(ABC):
             versions["harness"] = read_json(folder / PROVENANCE).at("harness").text()
         plain = to_plain(collection) | {"versions": versions}
         return Collection.model_validate(Secrets().strip(plain))
+
+    def needs_for(self, order: Order) -> Needs:
+        """What an order needs, where that depends on its options."""
+        return self.needs
 
     def option(self, order: Order, name: str) -> str:
         """The value of one of its own options."""

@@ -15,7 +15,6 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from string import Template
 from typing import Final
 
 from compoworld_core.errors import CompoWorldError, InputError
@@ -24,6 +23,9 @@ from compoworld_core.evaluation.secrets import Secrets
 
 LOG: Final = "harness.log"
 """What a harness printed, in its job's folder."""
+
+FINISHED: Final = "finished"
+"""File that stands in the folder of a job that is finished."""
 
 _KEPT: Final = frozenset(
     "PATH HOME LANG LC_ALL TZ TMPDIR http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY SSL_CERT_FILE "
@@ -165,8 +167,8 @@ def run_job(order: Order, job: Job) -> None:
     Raises:
         CompoWorldError: It failed; shows the end of its log.
     """
-    folder = (order.out / job.name).absolute()
-    if (folder / job.done).exists():
+    folder = order.folder(job.name)
+    if (folder / FINISHED).exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in job.files.items():
@@ -179,13 +181,15 @@ def run_job(order: Order, job: Job) -> None:
     try:
         with _sealed_files(job.sealed, secret) as (paths, descriptors):
             environment = {**_small_environment(), **job.environment, **paths, **secret}
-            code = _call(_resolved(job.command, order), job.folder or folder, environment, folder / LOG, descriptors)
+            command, place = _resolved(job.command, order), job.folder or folder
+            code = _call(command, place, environment, job.answers, folder / LOG, descriptors)
     finally:
         secrets.strip_folder(folder)
     problem = f"ended with {code}" if code != 0 else "" if (folder / job.done).exists() else f"left no {job.done}"
     if problem:
         log = folder / LOG
         raise CompoWorldError(f"{job.name}: the harness {problem}; the end of {log}:\n{tail(log)}")
+    (folder / FINISHED).touch()
 
 
 def tail(log: Path) -> str:
@@ -212,7 +216,7 @@ def _sealed_files(sealed: Mapping[str, str], secret: Mapping[str, str]) -> Itera
         for variable, text in sealed.items():
             descriptor = os.memfd_create(variable)
             descriptors.append(descriptor)
-            os.write(descriptor, Template(text).substitute(secret).encode())
+            os.write(descriptor, _filled(text, secret).encode())
             paths[variable] = f"/proc/self/fd/{descriptor}"
         yield paths, descriptors
     finally:
@@ -220,18 +224,27 @@ def _sealed_files(sealed: Mapping[str, str], secret: Mapping[str, str]) -> Itera
             os.close(descriptor)
 
 
-def _call(command: list[str], folder: Path, environment: dict[str, str], log: Path, descriptors: list[int]) -> int:
+def _filled(text: str, secret: Mapping[str, str]) -> str:
+    for name, value in secret.items():
+        text = text.replace(f"${{{name}}}", json.dumps(value)[1:-1])
+    return text
+
+
+def _call(
+    command: list[str], folder: Path, environment: dict[str, str], answers: str, log: Path, descriptors: list[int]
+) -> int:
     """Run a command to its end; whatever it started is stopped when we are."""
     with log.open("ab") as sink:
         try:
             process = subprocess.Popen(
-                command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
+                command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=sink, stderr=subprocess.STDOUT,
                 start_new_session=True, pass_fds=descriptors,
             )  # fmt: skip
         except OSError as error:
             raise InputError(f"{command[0]}: cannot be started: {error.strerror}") from error
         try:
-            return process.wait()
+            process.communicate(answers.encode())
+            return process.returncode
         finally:
             stop_group(process)
 

@@ -101,7 +101,7 @@ class Order(Data):
         python: The harness's interpreter; `.venv/bin/python` in its folder if left out.
         revision: Which revision the harness is of, for one that is not pinned.
         out: Folder that the results go to.
-        limit: Most tasks; all if left out.
+        limit: Most tasks, of each part of a benchmark that has parts; all if left out.
         trials: Of each task; as published if left out.
         concurrency: Most tasks at a time.
         shards: Parts that the tasks are split into, each of which is finished or not.
@@ -134,6 +134,10 @@ class Order(Data):
         """The harness's Python."""
         return self.python or self.harness / ".venv" / "bin" / "python"
 
+    def folder(self, job: str) -> Path:
+        """The folder of a job, as harnesses have to be told of it."""
+        return (self.out / job).absolute()
+
 
 class Job(Data):
     """One command of a harness. It has no secret: those are added when it runs, and only to its environment.
@@ -141,14 +145,16 @@ class Job(Data):
     Attributes:
         name: Of the job and of the folder in `Order.out` that it runs in.
         command: Program and arguments; a program without a slash is looked for beside the harness's Python first.
-        done: File in the job's folder that is there once the job is finished; a job with such a file is not run again.
+        done: File in the job's folder that the harness has to leave. A job that ended well and left it is finished and
+            not run again; another is, so that the harness goes on where it can.
         environment: Variables that are no secret.
         keys: Variables that hold the key of an endpoint.
         passed: Variables that are handed on as they are set here.
         files: Config files by path in the job's folder.
-        sealed: Config files that must hold a key because the harness reads it nowhere else, by the variable that tells
-            the harness the path. They exist in memory alone; `${NAME}` in the text stands for the variable NAME of
-            `keys` or `passed`.
+        sealed: JSON or YAML files that must hold a key because the harness reads it nowhere else, by the variable that
+            tells the harness the path. They exist in memory alone; `${NAME}` within quotes stands for the variable NAME
+            of `keys` or `passed`.
+        answers: Lines that the harness reads from its standard input, for one that asks whether to go on.
         folder: Where to run it, for a harness that only works in its own folder; the job's folder if left out.
     """
 
@@ -160,4 +166,5 @@ class Job(Data):
     passed: tuple[str, ...] = ()
     files: dict[str, str] = Field(default={})
     sealed: dict[str, str] = Field(default={})
+    answers: str = ""
     folder: Path | None = None

@@ -1,0 +1,118 @@
+"""Result files of τ²-bench and of what grew out of it: a simulation is one trial of one task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from compoworld_core.errors import InputError
+from compoworld_core.evaluation.collection import Gap
+from compoworld_core.evaluation.results import Found, read_json
+from compoworld_core.evaluation.trial import Trial
+
+_PROVIDERS: Final = ("openai/", "litellm_proxy/", "hosted_vllm/")
+
+
+@dataclass(frozen=True)
+class Simulations:
+    """One result file.
+
+    Attributes:
+        model: What was evaluated.
+        user: Who played the user.
+        trials: Of each task.
+        tasks: The tasks that were to be run, with their domains.
+        items: The simulations, as they stand there.
+    """
+
+    info: Found
+    model: str
+    user: str
+    trials: int
+    tasks: dict[str, str]
+    items: tuple[Found, ...]
+
+    @classmethod
+    def read(cls, file: Path) -> Simulations:
+        """Read a file; simulations in files of their own lie in `simulations/` beside it.
+
+        Raises:
+            InputError: It is malformed.
+        """
+        document = read_json(file)
+        info = document.at("info")
+        if document.has("simulations"):
+            items = tuple(document.at("simulations").items())
+        else:
+            items = tuple(read_json(item) for item in sorted((file.parent / "simulations").glob("*.json")))
+        if not items and not document.has("simulations"):
+            raise document.wrong("has no simulations, and there are none in files beside it")
+        domain = info.at("environment_info").at("domain_name").text()
+        tasks = {}
+        for task in document.at("tasks").items():
+            own = task.maybe("domain")
+            tasks[task.at("id").text()] = own.text() if own is not None else domain
+        return cls(
+            info=info,
+            model=_plain_name(info.at("agent_info").at("llm").text()),
+            user=_plain_name(info.at("user_info").at("llm").text()),
+            trials=info.at("num_trials").whole(),
+            tasks=tasks,
+            items=items,
+        )
+
+    def missing(self, rows: Iterable[Trial]) -> Iterator[Gap]:
+        """Trials that were to be run and have no simulation."""
+        seen = {(row.task, row.trial) for row in rows}
+        for task in self.tasks:
+            for trial in range(self.trials):
+                if (task, trial) not in seen:
+                    yield Gap(task=task, trial=trial, reason="the harness stored no simulation of it")
+
+
+def one_model(files: Iterable[Simulations], folder: Path) -> str:
+    """The model that all files are of.
+
+    Raises:
+        InputError: They are of several.
+    """
+    models = sorted({file.model for file in files})
+    if len(models) > 1:
+        raise InputError(f"{folder}: has results of several models ({', '.join(models)}); collect one at a time")
+    return models[0]
+
+
+def key_of(simulation: Found) -> tuple[str, int]:
+    """Task and trial of a simulation."""
+    return simulation.at("task_id").text(), simulation.at("trial").whole()
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a simulation took: turns and tokens of the agent, and its price where the harness knows one."""
+
+    steps: int
+    prompt_tokens: int
+    completion_tokens: int
+    usd: float | None
+
+    @classmethod
+    def of(cls, simulation: Found) -> Effort:
+        """Count the agent's messages."""
+        steps = prompt = completion = 0
+        for message in simulation.at("messages").items():
+            if message.at("role").text() != "assistant" or not (message.has("raw_data") or message.has("usage")):
+                continue  # not what the agent's model said: the user's message, a tool's, or a greeting that is set
+            steps += 1
+            if usage := message.maybe("usage"):
+                prompt += usage.at("prompt_tokens").whole()
+                completion += usage.at("completion_tokens").whole()
+        cost = simulation.maybe("agent_cost")
+        return cls(steps, prompt, completion, None if cost is None else cost.number())
+
+
+def _plain_name(model: str) -> str:
+    """The name that the model's server knows, without the client's word for the kind of server."""
+    return next((model.removeprefix(provider) for provider in _PROVIDERS if model.startswith(provider)), model)
