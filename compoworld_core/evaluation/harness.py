@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from typing import Final
 
 from compoworld_core.errors import CompoWorldError, InputError
 from compoworld_core.evaluation.order import Job, Needs, Order, Pin
+from compoworld_core.evaluation.process import stop_group, tail
 from compoworld_core.evaluation.secrets import Secrets
 
 LOG: Final = "harness.log"
@@ -34,8 +34,6 @@ _KEPT: Final = frozenset(
 _NO_KEY: Final = "unused"
 """What clients that insist on a key are given for servers that need none."""
 
-_TAIL_LINES: Final = 25
-_STOP_S: Final = 10.0
 _ASK_S: Final = 120.0
 _ASK: Final = """
 import importlib.metadata, importlib.util, json, sys
@@ -192,12 +190,6 @@ def run_job(order: Order, job: Job) -> None:
     (folder / FINISHED).touch()
 
 
-def tail(log: Path) -> str:
-    """The last lines of a log without secrets, indented."""
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
-    return "\n".join(f"  {line}" for line in Secrets().strip_text("\n".join(lines)).splitlines())
-
-
 def _small_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name in _KEPT}
 
@@ -247,17 +239,3 @@ def _call(
             return process.returncode
         finally:
             stop_group(process)
-
-
-def stop_group(process: subprocess.Popen[bytes]) -> None:
-    """Stop a process that leads a session, and all that it started: kindly first."""
-    for step in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, step)
-        except (ProcessLookupError, PermissionError):
-            break
-        try:
-            process.wait(_STOP_S)
-        except subprocess.TimeoutExpired:
-            continue
-    process.wait()

@@ -36,7 +36,7 @@ class Secrets:
 
     def __init__(self, values: Iterable[str | None] = (), environment: Mapping[str, str] | None = None) -> None:
         variables = os.environ if environment is None else environment
-        named = (value.strip() for name, value in variables.items() if _SECRET_VARIABLE.search(name.upper()))
+        named = (value.strip() for name, value in variables.items() if is_secret_variable(name))
         known = {value for value in (*values, *named) if value and len(value) >= _SHORTEST}
         self._values = sorted(known - _PLACEHOLDERS, key=lambda value: (-len(value), value))
 
@@ -89,6 +89,11 @@ class Secrets:
                 return json.dumps(stripped, ensure_ascii=False, indent=2)
             return text
         return self.strip_text(text)
+
+
+def is_secret_variable(name: str) -> bool:
+    """Whether an environment variable's name says that it holds a secret."""
+    return _SECRET_VARIABLE.search(name.upper()) is not None
 
 
 def _may_be(value: Any) -> bool:

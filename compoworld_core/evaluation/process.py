@@ -1,0 +1,35 @@
+"""Programs of others that run beside us: stopped with all that they started, and their last words shown."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from compoworld_core.evaluation.secrets import Secrets
+
+_STOP_S: Final = 15.0
+_TAIL_LINES: Final = 25
+
+
+def stop_group(process: subprocess.Popen[bytes]) -> None:
+    """Stop a process that leads a session, and all that it started there: kindly first."""
+    _signal(process, signal.SIGTERM)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_STOP_S)
+    _signal(process, signal.SIGKILL)
+    process.wait()
+
+
+def tail(log: Path) -> str:
+    """The last lines of a log, indented and without secrets."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
+    return "\n".join(f"  {line}" for line in Secrets().strip_text("\n".join(lines)).splitlines())
+
+
+def _signal(process: subprocess.Popen[bytes], which: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # nothing is left of the group
+        os.killpg(process.pid, which)
