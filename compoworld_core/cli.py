@@ -35,6 +35,7 @@ STAGES: Final = {
     "distill": "Work on every task with a policy (by default one that replays solutions); record each episode.",
     "sft": "Fine-tune a model on the selected trajectories (needs the extra `train`).",
     "grpo": "Let the fine-tuned model learn from its own rollouts (needs the extra `train`).",
+    "evaluate": "Have policies work on the held-out tasks: references, models, and what training made.",
     "report": "Write one HTML page about everything that was made.",
 }
 INTERRUPTED: Final = 130
@@ -164,14 +165,14 @@ def run(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> int:
-    """Run all stages but training; what is committed already is skipped."""
+    """Run all stages, training only where what it makes is evaluated; what is committed already is skipped."""
     from compoworld_core.pipeline.run import explain_failure, own_page, publish_report, record_run
-    from compoworld_core.pipeline.stages import EVERYTHING
+    from compoworld_core.pipeline.stages import everything
     from compoworld_core.storage import open_store
 
     settings = _load(config, store, source, limit, workers)
     opened = open_store(settings.store)
-    results = _run_stages(opened, settings, EVERYTHING, as_json)
+    results = _run_stages(opened, settings, everything(settings.stages), as_json)
     record = record_run(opened, __version__, results, settings.gates)
     report = publish_report(opened, record.location("reports"))
     if record.failed_gates:  # the page on top belongs to the latest run, even where it is the same

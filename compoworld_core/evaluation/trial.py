@@ -25,6 +25,8 @@ class Trial(Data):
         idle: Which of them hold although nothing was done; as long as `criteria`, or empty.
         capabilities: What the task demands, where the benchmark tells.
         steps: Turns of the model.
+        calls: Tool calls that it asked for, where that is known.
+        valid_calls: Those that were well formed and had arguments that their tool's schema allows.
         usd: What it cost.
         error: Why it was not scored, or what went wrong although it was; None where nothing did.
         versions: Of the harness, the data, the grader, the judge …, by name.
@@ -42,6 +44,8 @@ class Trial(Data):
     criteria: tuple[bool, ...] = ()
     idle: tuple[bool, ...] = ()
     steps: int | None = None
+    calls: int | None = None
+    valid_calls: int | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     usd: float | None = None

@@ -20,6 +20,7 @@ BELOW: Final[Mapping[str, tuple[str, ...]]] = {
     "tasks": ("worlds",),
     "rollouts": ("tasks",),
     "training": ("rollouts",),
+    "evaluation": ("rollouts",),
     "viewer": ("rollouts", "synthesis"),
 }
 """Rooms and the ones right below; `data`, `errors` and `storage` are below all."""

@@ -23,6 +23,7 @@ from compoworld_core.llm.config import LlmConfig, ModelUser
 from compoworld_core.pipeline.run import Gates
 from compoworld_core.pipeline.work.crawl import CrawlConfig
 from compoworld_core.pipeline.work.distill import DistillConfig
+from compoworld_core.pipeline.work.evaluate import EvaluateConfig
 from compoworld_core.pipeline.work.report import ReportConfig
 from compoworld_core.pipeline.work.sample_tasks import SampleTasksConfig
 from compoworld_core.pipeline.work.synthesize import SynthesizeConfig
@@ -59,6 +60,7 @@ class RunConfig(Data):
     distill: DistillConfig = DistillConfig()
     export: SelectionRules = SelectionRules()
     training: TrainingConfig = TrainingConfig()
+    evaluate: EvaluateConfig = EvaluateConfig()
     report: ReportConfig = ReportConfig()
     llm: LlmConfig = LlmConfig()
     world_model: WorldModelConfig = WorldModelConfig()
@@ -69,6 +71,9 @@ class RunConfig(Data):
         self._require_model("world_model.model", self.world_model.model)
         if "selection" in self.report.model_fields_set:
             raise _wrong("report.selection", "is taken from export; write it there")
+        for taken, place in (("base", "training.base"), ("device", "training.layout.device")):
+            if taken in self.evaluate.model_fields_set:
+                raise _wrong(f"evaluate.{taken}", f"is taken from {place}; write it there")
         for stage, config in self._sections().items():
             if not isinstance(config, ModelUser):
                 continue
@@ -95,6 +100,7 @@ class RunConfig(Data):
             "distill": self.distill,
             "sft": SftConfig.of(self.training, self.export),
             "grpo": GrpoConfig.of(self.training),
+            "evaluate": self.evaluate,
             "report": self.report,
         }
 
@@ -106,6 +112,8 @@ class RunConfig(Data):
     def _filled(self, section: BaseModel) -> BaseModel:
         if isinstance(section, WorldModelUser):
             section = section.with_world_model(self.world_model)
+        if isinstance(section, EvaluateConfig):
+            section = section.with_training(self.training)
         if isinstance(section, ReportConfig):
             return ReportConfig(quality_tasks=section.quality_tasks, selection=self.export)
         return section.with_models(self.llm.models) if isinstance(section, ModelUser) else section

@@ -33,7 +33,7 @@ def require_inputs(
     lacking = _unfinished(store, graph, configs, verb)
     if not lacking:
         return
-    needed = [item.name for item in graph[verb].inputs if graph.producer(item.name) in lacking]
+    needed = [item.name for item in graph[verb].needs(configs[verb]) if graph.producer(item.name) in lacking]
     steps = "".join(f"\n  {command(name, options)}" for name in lacking)
     raise InputError(
         f"{verb} needs {_listed(needed)}, which {store.uri} does not have for this configuration. Run first, in this "
@@ -45,19 +45,20 @@ def _unfinished(store: Store, graph: StageGraph, configs: Mapping[str, BaseModel
     """The stages before this one that are not finished, in order; what follows such a stage isn't either."""
     known: dict[str, StagePlan] = {}
     lacking: list[str] = []
-    before = _before(graph, verb)
+    before = _before(graph, configs, verb)
     for name in (name for name in graph.order if name in before):
-        waits = any(graph.producer(item.name) in lacking for item in graph[name].inputs)
+        waits = any(graph.producer(item.name) in lacking for item in graph[name].needs(configs[name]))
         if waits or committed(store, resolve(store, graph, configs, name, known)) is None:
             lacking.append(name)
     return lacking
 
 
-def _before(graph: StageGraph, verb: str) -> set[str]:
+def _before(graph: StageGraph, configs: Mapping[str, BaseModel], verb: str) -> set[str]:
     found: set[str] = set()
     ahead = [verb]
     while ahead:
-        for item in graph[ahead.pop()].inputs:
+        name = ahead.pop()
+        for item in graph[name].needs(configs[name]):
             if (source := graph.producer(item.name)) not in found:
                 found.add(source)
                 ahead.append(source)

@@ -79,7 +79,7 @@ def resolve(
     if name not in known:
         stage = graph[name]
         inputs: dict[str, DatasetLocation] = {}
-        for needed in stage.inputs:
+        for needed in stage.needs(configs[name]):
             source = graph.producer(needed.name)
             location = resolve(store, graph, configs, source, known).outputs[needed.name]
             if read_commit(store, location) is None:
@@ -185,6 +185,13 @@ def _make_shard(store: Store, plan: StagePlan, index: int) -> None:
             writers[type(row)].add(row)
         for writer in writers.values():
             writer.commit({"seconds": time.monotonic() - start, **shard.notes})
+
+
+def attend_shard(store: Store, plan: StagePlan, index: int) -> None:
+    """Take part in a shard that several machines make together, of which another commits it."""
+    shard = Shard(index, plan.shards, plan.key, store)
+    for _ in plan.stage.run(plan.config, Inputs(store, plan.inputs), shard):
+        pass
 
 
 def merge_stage(store: Store, plan: StagePlan) -> dict[str, DatasetCommit]:

@@ -110,7 +110,7 @@ class Stage(Generic[Config]):
     """A step of the pipeline.
 
     Attributes:
-        inputs: Datasets that it reads.
+        inputs: Datasets that it may read; they decide its place in the order.
         outputs: Datasets that it makes; each row that `run` yields goes to the one whose row model it is.
         plan: The number of shards.
         run: The rows of one shard. What fails for one item is a row with its reason, not an exception.
@@ -118,7 +118,9 @@ class Stage(Generic[Config]):
         outside: JSON that stands for what it reads beside its inputs, such as the digest of a file.
         deterministic: Whether every attempt makes the same rows. Otherwise there must be one output only: two could
             come from different attempts.
-        extra: The optional dependencies that it needs; a run of everything leaves such a stage out.
+        extra: The optional dependencies that it needs; a run of everything leaves such a stage out, unless a stage that
+            it runs reads what this one makes.
+        reads: Which of the inputs it reads with a config; all of them if left out.
     """
 
     name: str
@@ -131,12 +133,17 @@ class Stage(Generic[Config]):
     outside: Callable[[Config], Any] = _nothing
     deterministic: bool = True
     extra: str = ""
+    reads: Callable[[Config], tuple[DatasetType[Any], ...]] | None = None
 
     def __post_init__(self) -> None:
         if len({item.row for item in self.outputs}) < len(self.outputs) or not self.outputs:
             raise CompoWorldError(f"stage {self.name}: needs outputs whose row models differ")
         if not self.deterministic and len(self.outputs) > 1:
             raise CompoWorldError(f"stage {self.name}: is not deterministic, so it may have one output only")
+
+    def needs(self, config: Config) -> tuple[DatasetType[Any], ...]:
+        """The inputs that it reads with this config."""
+        return self.inputs if self.reads is None else self.reads(config)
 
     @property
     def code(self) -> str:
@@ -182,7 +189,7 @@ def plan_stage(store: Store, stage: Stage[Any], config: BaseModel, inputs: Mappi
         "config": config,
         "outside": stage.outside(config),
         "code": stage.code,
-        "inputs": {item.name: opened[item].commit.digest for item in stage.inputs},
+        "inputs": {item.name: opened[item].commit.digest for item in stage.needs(config)},
         "outputs": {item.name: item.version for item in stage.outputs},
         "shards": shards,
     }

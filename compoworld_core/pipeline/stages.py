@@ -1,19 +1,25 @@
 """The stages and their order; the only place that knows them.
 
     crawl ─► synthesize ─► validate ─► sample-tasks ─► distill ─► report
-                                                        └─────► sft ─► grpo   (with the extra `train`)
+                                          │             └─────► sft ─► grpo   (with the extra `train`)
+                                          └─────► evaluate ◄─────┴──────┘
 
-The order is not written down: a stage comes after those that make what it reads. A stage is added by declaring it here
-and naming it where people meet it: a section in `config.py`, a verb in `cli.py`, an entry point in `jobs/`.
+The order is not written down: a stage comes after those that make what it reads. What `evaluate` reads depends on who
+is evaluated, so a run trains only where what it trains is to be evaluated. A stage is added by declaring it here and
+naming it where people meet it: a section in `config.py`, a verb in `cli.py`, an entry point in `jobs/`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
+from pydantic import BaseModel
+
+from compoworld_core.evaluation.trial import EVALUATIONS
 from compoworld_core.pipeline.graph import StageGraph
 from compoworld_core.pipeline.stage import Stage
-from compoworld_core.pipeline.work import crawl, distill, report, sample_tasks, synthesize, training, validate
+from compoworld_core.pipeline.work import crawl, distill, evaluate, report, sample_tasks, synthesize, training, validate
 from compoworld_core.rollouts.trajectory import TRAJECTORIES
 from compoworld_core.services.datasets import SERVICES
 from compoworld_core.specs.datasets import REJECTIONS, SPECS
@@ -92,6 +98,17 @@ STAGES: Final[tuple[Stage[Any], ...]] = (
         extra="train",
     ),
     Stage(
+        name="evaluate",
+        config=evaluate.EvaluateConfig,
+        inputs=(SERVICES, TASKS, SFT_MODELS, GRPO_MODELS),
+        outputs=(EVALUATIONS,),
+        plan=evaluate.plan,
+        run=evaluate.run,
+        rooms=("evaluation", "training", "library"),
+        deterministic=False,  # an endpoint may fail one attempt and answer another
+        reads=evaluate.reads,
+    ),
+    Stage(
         name="report",
         config=report.ReportConfig,
         inputs=report.READ,
@@ -105,5 +122,15 @@ STAGES: Final[tuple[Stage[Any], ...]] = (
 
 GRAPH: Final = StageGraph(STAGES)
 
-EVERYTHING: Final = tuple(name for name in GRAPH.order if not GRAPH[name].extra)
-"""What a run of everything runs: the stages that need no optional dependencies."""
+
+def everything(configs: Mapping[str, BaseModel]) -> tuple[str, ...]:
+    """What a run of everything runs: the stages that need no optional dependencies, and those that make what they read.
+
+    Args:
+        configs: Of each stage, by name.
+    """
+    wanted = {name for name in GRAPH.order if not GRAPH[name].extra}
+    for name in reversed(GRAPH.order):
+        if name in wanted:
+            wanted |= {GRAPH.producer(item.name) for item in GRAPH[name].needs(configs[name])}
+    return tuple(name for name in GRAPH.order if name in wanted)

@@ -19,7 +19,7 @@ class ModelFile(Data):
     """A file of a trained model's folder; its bytes lie in the store under their digest.
 
     Attributes:
-        path: In the folder: `model.safetensors`, `tokenizer.json`, `metrics.jsonl` …
+        path: In the folder: `model.safetensors`, `tokenizer.json`, `training_metrics.parquet` …
     """
 
     path: str
@@ -31,6 +31,9 @@ class ModelFile(Data):
         """Name of the bytes in the store."""
         return f"models/{self.sha256[:2]}/{self.sha256}"
 
+
+BASE: Final = "base"
+"""Folder of a fine-tuned model that has the model which it started from, where that was made on the spot."""
 
 SFT_MODELS = DatasetType("sft_models", 1, ModelFile)
 GRPO_MODELS = DatasetType("grpo_models", 1, ModelFile)
@@ -46,6 +49,13 @@ def keep_model(store: Store, folder: Path) -> Iterator[ModelFile]:
             with path.open("rb") as source, store.write(file.blob) as target:
                 shutil.copyfileobj(source, target, _PIECE)
         yield file
+
+
+def base_files(files: Iterable[ModelFile]) -> Iterator[ModelFile]:
+    """The files of the model that a fine-tuned one started from, as those of a model by itself."""
+    for file in files:
+        if file.path.startswith(f"{BASE}/"):
+            yield ModelFile(path=file.path.removeprefix(f"{BASE}/"), sha256=file.sha256, bytes=file.bytes)
 
 
 def lay_out_model(store: Store, files: Iterable[ModelFile], folder: Path) -> Path:

@@ -1,7 +1,8 @@
-"""A model in this process, as a `ChatModel`: for trying a checkpoint without a server.
+"""A model in this process, as a policy: for trying a checkpoint without a server.
 
 It renders conversations and reads answers exactly as training and serving do, so a difference between its scores and a
-server's is a bug. Conversations are answered one after the other.
+server's is a bug. Turns are taken one after the other, and each computes only what its conversation has got since the
+last: re-reading the whole of it every time costs most of the work.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, Literal
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 from trl.chat_template_utils import parse_response
 
+from compoworld_core.errors import InputError
 from compoworld_core.llm.messages import AssistantMessage, Message, ToolCall, Usage, to_chat
 from compoworld_core.llm.model import ModelFailure
 from compoworld_core.storage.digest import JsonObject
@@ -25,46 +29,86 @@ class LocalModel:
     """A checkpoint that answers.
 
     Args:
-        folder: Model and tokenizer.
+        source: Folder or hub id of model and tokenizer.
         name: What records call it.
         answer_tokens: Longest answer.
         temperature: 0 takes the likeliest token.
-        seed: Seed of the draws, where the temperature is above 0.
+        device: `cpu` computes in single precision, `cuda` in bfloat16.
     """
 
     def __init__(
-        self, folder: Path, *, name: str, answer_tokens: int = 512, temperature: float = 0.0, seed: int = 0
+        self,
+        source: str | Path,
+        *,
+        name: str,
+        answer_tokens: int = 512,
+        temperature: float = 0.0,
+        device: Literal["cpu", "cuda"] = "cpu",
     ) -> None:
         self.name = name
-        self._tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-        self._model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+        self._tokenizer: Any = AutoTokenizer.from_pretrained(source)
+        precision = torch.float32 if device == "cpu" else torch.bfloat16
+        self._model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=precision).to(device).eval()
         self._answer_tokens = answer_tokens
         self._temperature = temperature
-        self._seed = seed
-        self._turn = asyncio.Lock()
+        self.turn = asyncio.Lock()
 
-    async def respond(self, messages: Sequence[Message], tools: Sequence[JsonObject]) -> AssistantMessage:
-        """See `ChatModel.respond`."""
-        async with self._turn:
-            return await asyncio.to_thread(self._respond, messages, tools)
+    def conversation(self, seed: str) -> Conversation:
+        """The model, ready for one conversation.
 
-    def _respond(self, messages: Sequence[Message], tools: Sequence[JsonObject]) -> AssistantMessage:
-        prompt = self.prompt_ids(messages, tools)
-        room = self._model.config.max_position_embeddings - len(prompt)
+        Args:
+            seed: Its draws follow from it, where the temperature is above 0.
+        """
+        return Conversation(self, seed)
+
+    def room(self, prompt: Sequence[int]) -> int:
+        """Tokens that an answer to a prompt may have.
+
+        Raises:
+            ModelFailure: The prompt is longer than the model takes.
+        """
+        room: int = self._model.config.max_position_embeddings - len(prompt)
         if room < 1:
             raise ModelFailure("context", f"{self.name}: the conversation has {len(prompt)} tokens, too many for it")
-        torch.manual_seed(self._seed)
+        return min(room, self._answer_tokens)
+
+    def cache(self) -> DynamicCache:
+        """What is computed for a conversation, empty."""
+        return DynamicCache(config=self._model.config)
+
+    def generate(self, prompt: list[int], cache: DynamicCache, seed: int) -> list[int]:
+        """The tokens of an answer.
+
+        Args:
+            prompt: All of it.
+            cache: What was computed for its beginning; extended by the rest and by the answer, less its last token.
+            seed: Of the draws.
+        """
         drawing = {"do_sample": True, "temperature": self._temperature} if self._temperature else {"do_sample": False}
+        torch.manual_seed(seed)
         with torch.inference_mode():
-            ids = self._model.generate(
-                torch.tensor([prompt]), max_new_tokens=min(room, self._answer_tokens), **drawing
-            )[0, len(prompt) :].tolist()
-        return self._read(ids, prompt, tools, len(messages))
+            tokens = self._model.generate(
+                torch.tensor([prompt], device=self._model.device),
+                attention_mask=torch.ones(1, len(prompt), dtype=torch.long, device=self._model.device),
+                max_new_tokens=self.room(prompt),
+                cache=cache,
+                **drawing,
+            )
+        ids: list[int] = tokens[0, len(prompt) :].tolist()
+        return ids
 
     def prompt_ids(self, messages: Sequence[Message], tools: Sequence[JsonObject]) -> list[int]:
-        """The tokens that the model is shown before it answers."""
+        """The tokens that the model is shown before it answers.
+
+        Raises:
+            ModelFailure: It called a tool with arguments that are no object, which no template can write.
+        """
+        try:
+            chat = [to_chat(message, "object") for message in messages]
+        except InputError as error:
+            raise ModelFailure("malformed", f"{self.name}: {error}") from None
         ids: list[int] = self._tokenizer.apply_chat_template(
-            [to_chat(message, "object") for message in messages],
+            chat,
             tools=list(tools) or None,
             add_generation_prompt=True,
             enable_thinking=False,
@@ -73,7 +117,12 @@ class LocalModel:
         )
         return ids
 
-    def _read(self, ids: list[int], prompt: list[int], tools: Sequence[JsonObject], place: int) -> AssistantMessage:
+    def read(self, ids: list[int], prompt: list[int], tools: Sequence[JsonObject], place: int) -> AssistantMessage:
+        """The message that an answer's tokens are.
+
+        Args:
+            place: Of the message in its conversation; ids of calls follow from it.
+        """
         parsed = parse_response(self._tokenizer, ids, prefix=prompt, tools=list(tools))
         calls = tuple(
             ToolCall(
@@ -89,6 +138,42 @@ class LocalModel:
             reasoning_content=parsed.get("reasoning_content") or None,
             usage=Usage(prompt_tokens=len(prompt), completion_tokens=len(ids)),
         )
+
+
+class Conversation:
+    """A policy for one conversation: what was computed for its beginning is kept from turn to turn."""
+
+    def __init__(self, model: LocalModel, seed: str) -> None:
+        self.name = model.name
+        self._model = model
+        self._seed = seed
+        self._cache = model.cache()
+        self._known: list[int] = []
+
+    async def respond(self, messages: Sequence[Message], tools: Sequence[JsonObject]) -> AssistantMessage:
+        """See `ChatModel.respond`."""
+        async with self._model.turn:
+            return await asyncio.to_thread(self._respond, messages, tools)
+
+    def _respond(self, messages: Sequence[Message], tools: Sequence[JsonObject]) -> AssistantMessage:
+        prompt = self._model.prompt_ids(messages, tools)
+        self._keep_common(prompt)
+        ids = self._model.generate(prompt, self._cache, Random(f"{self._seed}/{len(messages)}").getrandbits(63))
+        self._known = [*prompt, *ids[:-1]]
+        return self._model.read(ids, prompt, tools, len(messages))
+
+    def _keep_common(self, prompt: Sequence[int]) -> None:
+        """Forget what was computed for tokens that the prompt does not begin with; its last token is always computed.
+
+        Templates write an answer that has become history differently from one that has just been given.
+        """
+        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self._known, prompt[:-1], strict=False)))
+        if common == len(self._known):
+            return
+        if common and self._cache.is_croppable:
+            self._cache.crop(common - len(self._known))
+        else:
+            self._cache = self._model.cache()
 
 
 def _text(arguments: Any) -> str:

@@ -15,6 +15,7 @@ import pytest
 
 from compoworld_core.errors import CompoWorldError, InputError, TransientError
 from compoworld_core.pipeline import stages
+from compoworld_core.pipeline.config import load_config
 from compoworld_core.pipeline.graph import StageGraph
 from compoworld_core.pipeline.runner import committed, resolve, run_shard
 from compoworld_core.pipeline.stage import Stage, shards_for
@@ -223,9 +224,20 @@ def test_a_run_with_workers_killed_is_finished_by_the_next(tmp_path: Path, shard
 
 
 def test_stages_come_after_what_they_read() -> None:
-    assert stages.EVERYTHING == ("crawl", "synthesize", "validate", "sample-tasks", "distill", "report")
-    assert set(stages.GRAPH.order) - set(stages.EVERYTHING) == {"sft", "grpo"}
+    order = stages.GRAPH.order
+    assert order[:5] == ("crawl", "synthesize", "validate", "sample-tasks", "distill")
+    assert order.index("sft") < order.index("grpo") < order.index("evaluate")
     assert stages.GRAPH.graph.edges["synthesize", "validate"]["datasets"] == ("services", "omissions")
+
+
+def test_a_run_trains_only_what_is_evaluated() -> None:
+    def left_out(*policies: str) -> set[str]:
+        configs = load_config(flags={"evaluate.trials": dict.fromkeys(policies, 1)}, environment={}).stages
+        return set(stages.GRAPH.order) - set(stages.everything(configs))
+
+    assert left_out("oracle") == {"sft", "grpo"}
+    assert left_out("base") == {"grpo"}, "fine-tuning makes the model that it starts from"
+    assert left_out("oracle", "grpo") == set()
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from compoworld_core.errors import BudgetExhausted, TransientError
+from compoworld_core.errors import BudgetExhausted
 from compoworld_core.pipeline.stage import Inputs, Shard, shards_for
 from compoworld_core.pipeline.wording import counted
 from compoworld_core.pipeline.work.models import open_pool
 from compoworld_core.pipeline.work.opening import open_catalogue
+from compoworld_core.pipeline.work.outage import OutageGuard
 from compoworld_core.pipeline.work.waiting import awaited
 from compoworld_core.pipeline.work.world_model import open_world_model
 from compoworld_core.rollouts.distill import Notes, Stopping, distill
@@ -39,10 +40,6 @@ TASKS_PER_SHARD: Final = {"oracle": 20, "llm": 1000}
 _SPLITS: Final[dict[str, tuple[Split, ...]]] = {"oracle": ("sft", "rl", "eval_combo", "eval_service"), "llm": ("sft",)}
 _ORACLES: Final = 2
 """Oracles side by side: they never wait, so more would only hold more worlds in memory."""
-
-
-_MOST_TRANSIENT: Final = 20
-"""Episodes in a row that may fail for want of an answer: more are an outage, of which nothing should be kept."""
 
 
 class DistillConfig(WorldModelUser):
@@ -116,7 +113,7 @@ async def _episodes(config: DistillConfig, inputs: Inputs, shard: Shard, notes: 
         world_model = open_world_model(config, pool, shard) if pool is not None else None
         catalogue = open_catalogue(inputs[SERVICES], world_model)
         splits = config.splits or _SPLITS[config.policy]
-        in_a_row = 0
+        outage = OutageGuard()
         async for trajectory in distill(
             (task for task in inputs[TASKS].part(shard) if task.split in splits),
             catalogue,
@@ -127,10 +124,7 @@ async def _episodes(config: DistillConfig, inputs: Inputs, shard: Shard, notes: 
             limits=config.limits,
             notes=notes,
         ):
-            failure = trajectory.error if trajectory.error and trajectory.error.kind == "transient" else None
-            in_a_row = in_a_row + 1 if failure else 0
-            if failure and in_a_row == _MOST_TRANSIENT:
-                raise TransientError(f"{in_a_row} episodes in a row got no answer: {failure.message}")
+            outage.watch(trajectory)
             yield trajectory
         if pool is not None:
             shard.notes["spend"] = pool.spend()

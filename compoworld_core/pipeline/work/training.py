@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +26,7 @@ from compoworld_core.services.datasets import SERVICES
 from compoworld_core.storage import canonical_json
 from compoworld_core.tasks.datasets import TASKS
 from compoworld_core.training.config import GrpoSettings, Layout, SftSettings, TinyModel, TrainingConfig
-from compoworld_core.training.datasets import SFT_MODELS, keep_model, lay_out_model
+from compoworld_core.training.datasets import BASE, SFT_MODELS, keep_model, lay_out_model
 from compoworld_core.training.distributed import build_kernels
 from compoworld_core.training.launch import launch
 
@@ -74,7 +75,7 @@ def fine_tune(config: SftConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseM
     Raises:
         InputError: The training libraries are missing, or there is nothing to learn from.
     """
-    _require_libraries()
+    require_libraries()
     from compoworld_core.training.base import prepare
     from compoworld_core.training.conversations import write_rows
     from compoworld_core.training.sft import SftJob
@@ -105,7 +106,11 @@ def fine_tune(config: SftConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseM
             settings=config.settings,
             layout=config.layout,
         )
-        yield from _trained(job, "compoworld_core.training.sft", config.layout, work, shard, fitting.told())
+        _train(job, "compoworld_core.training.sft", config.layout, work)
+        _tell(work, fitting.told())
+        if config.base is None:
+            shutil.copytree(base, _model(work) / BASE)
+        yield from keep_model(shard.store, _model(work))
 
 
 def reinforce(config: GrpoConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseModel]:
@@ -114,7 +119,7 @@ def reinforce(config: GrpoConfig, inputs: Inputs, shard: Shard) -> Iterator[Base
     Raises:
         InputError: The training libraries are missing, or there is no task to learn from.
     """
-    _require_libraries()
+    require_libraries()
     from compoworld_core.pipeline.work.grpo_process import Worlds
     from compoworld_core.training.grpo import GrpoJob
 
@@ -135,28 +140,36 @@ def reinforce(config: GrpoConfig, inputs: Inputs, shard: Shard) -> Iterator[Base
             layout=config.layout,
         )
         worlds = Worlds(job=job, services=inputs[SERVICES].location)
-        yield from _trained(worlds, "compoworld_core.pipeline.work.grpo_process", config.layout, work, shard, {})
+        _train(worlds, "compoworld_core.pipeline.work.grpo_process", config.layout, work)
+        yield from keep_model(shard.store, _model(work))
 
 
-def _trained(
-    job: BaseModel, module: str, layout: Layout, work: Path, shard: Shard, told: dict[str, object]
-) -> Iterator[BaseModel]:
-    """Launch a job, and keep the model that it leaves."""
+def _train(job: BaseModel, module: str, layout: Layout, work: Path) -> None:
+    """Launch a job, and have beside the model that it leaves how it went."""
     (work / "job.json").write_text(job.model_dump_json(), encoding="utf-8")
     build_kernels(layout)
     launch(layout, module, work / "job.json")
-    model = work / "out" / "model"
     for record in (work / "out").glob("*.jsonl"):
-        record.replace(model / record.name)
-    if told:
-        (model / "data.json").write_text(json.dumps(told, indent=2, sort_keys=True), encoding="utf-8")
-    yield from keep_model(shard.store, model)
+        record.replace(_model(work) / record.name)
 
 
-def _require_libraries() -> None:
+def _tell(work: Path, told: dict[str, object]) -> None:
+    (_model(work) / "data.json").write_text(json.dumps(told, indent=2, sort_keys=True), encoding="utf-8")
+
+
+def _model(work: Path) -> Path:
+    return work / "out" / "model"
+
+
+def require_libraries() -> None:
+    """Check that models can be trained and loaded here.
+
+    Raises:
+        InputError: The training libraries are missing.
+    """
     missing = [name for name in ("torch", "transformers", "trl", "datasets") if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(
-            f"training needs {', '.join(missing)}: run `pip install 'compoworld[train]'` (on a machine without a GPU, "
-            "install the CPU build of torch first), or `make setup-train` in a checkout"
+            f"models that are trained need {', '.join(missing)}: run `pip install 'compoworld[train]'` (on a machine "
+            "without a GPU, install the CPU build of torch first), or `make setup-train` in a checkout"
         )

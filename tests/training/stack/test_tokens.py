@@ -73,7 +73,7 @@ def test_an_answer_is_read_as_it_was_trained(records: list[JsonObject], base: Pa
             continue
         prompt = model.prompt_ids([_message(item) for item in record["messages"][:place]], record["tools"])
         whole = token_ids(record["messages"][: place + 1], record["tools"], tokenizer)
-        read = model._read(whole[len(prompt) : -1], prompt, record["tools"], place)  # less the line break at the end
+        read = model.read(whole[len(prompt) : -1], prompt, record["tools"], place)  # less the line break at the end
 
         assert read.content == message["content"]
         assert [(call.name, call.parsed) for call in read.tool_calls] == [
