@@ -48,6 +48,7 @@ class Layout(Data):
         gradient_checkpointing: Recompute activations instead of keeping them.
         micro_batch: Sequences that a process works on at a time.
         save_every: Steps between checkpoints.
+        tensorboard: Folder for TensorBoard's event files, to watch a training go; none are written if left out.
         generation: Who writes rollouts: `transformers` in the training process; `colocate` and `server` need vLLM.
         vllm_url: Of the server that generates.
         tensor_parallel: GPUs that share one copy of the model when vLLM generates.
@@ -61,6 +62,7 @@ class Layout(Data):
     gradient_checkpointing: bool = True
     micro_batch: int = Field(default=1, ge=1)
     save_every: int = Field(default=50, ge=1)
+    tensorboard: str | None = None
     generation: Literal["transformers", "colocate", "server"] = "transformers"
     vllm_url: str | None = None
     tensor_parallel: int = Field(default=1, ge=1)

@@ -18,12 +18,15 @@ from compoworld_core.training.config import Layout
 T = TypeVar("T")
 
 
-def prepare(layout: Layout, model: str) -> None:
+def prepare(layout: Layout, model: str, run: str) -> None:
     """Set up this process; to be called before anything of transformers is imported.
 
     Args:
         model: Folder or hub id; with a folder no hub is asked for anything.
+        run: The training run's name; its TensorBoard files get a folder of that name.
     """
+    if layout.tensorboard:
+        os.environ["TENSORBOARD_LOGGING_DIR"] = str(Path(layout.tensorboard) / run)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     if Path(model).is_dir():
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -48,7 +51,7 @@ def arguments(layout: Layout, folder: Path) -> dict[str, Any]:
         "logging_steps": 1,
         "save_strategy": "steps",
         "save_total_limit": 1,
-        "report_to": [],
+        "report_to": ["tensorboard"] if layout.tensorboard else [],
         "disable_tqdm": True,
         "ddp_backend": "gloo" if on_cpu and layout.processes > 1 else None,
         "dataloader_pin_memory": not on_cpu,

@@ -27,7 +27,7 @@ class GrpoJob(Data):
     Attributes:
         model: Folder of the model and tokenizer to start from.
         tasks: JSONL of tasks.
-        out: Folder for the trained model, `metrics.jsonl` and local checkpoints.
+        out: Folder for the trained model with its history, and local checkpoints.
         store: URI of the store that keeps checkpoints.
         run: The training run's name there.
     """
@@ -91,7 +91,7 @@ def train(job: GrpoJob, tasks: Iterable[Task], catalogue: Catalogue) -> None:
         tasks: What to learn from.
         catalogue: What this process opens their worlds with.
     """
-    distributed.prepare(job.layout, job.model)
+    distributed.prepare(job.layout, job.model, f"grpo-{job.run}")
 
     import torch
     from datasets import Dataset, Features, Json, List, Value
@@ -102,7 +102,7 @@ def train(job: GrpoJob, tasks: Iterable[Task], catalogue: Catalogue) -> None:
     from compoworld_core.training.tracking import Tracking
 
     tasks, out = tuple(tasks), Path(job.out)
-    tracking = Tracking(job.store, job.run, out)
+    tracking = Tracking(job.store, job.run, "grpo")
     tokenizer = AutoTokenizer.from_pretrained(job.model)
     precision = torch.float32 if job.layout.device == "cpu" else torch.bfloat16
     trainer = GRPOTrainer(
@@ -118,3 +118,4 @@ def train(job: GrpoJob, tasks: Iterable[Task], catalogue: Catalogue) -> None:
     )
     trainer.train(resume_from_checkpoint=tracking.resume(out / "checkpoints"))
     distributed.finish(trainer, AutoTokenizer.from_pretrained(job.model), out / "model")
+    tracking.leave(trainer.state, out)

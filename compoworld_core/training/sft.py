@@ -23,7 +23,7 @@ class SftJob(Data):
         model: Folder or hub id of the model and tokenizer to start from.
         rows: JSONL of fitted conversations, see `conversations.fit`.
         held_out: JSONL of conversations whose loss is measured; none if left out.
-        out: Folder for the trained model, `metrics.jsonl` and local checkpoints.
+        out: Folder for the trained model with its history, and local checkpoints.
         store: URI of the store that keeps checkpoints.
         run: The training run's name there.
     """
@@ -40,7 +40,7 @@ class SftJob(Data):
 
 def train(job: SftJob) -> None:
     """Train, from the newest checkpoint if there is one, and save the model to `<out>/model`."""
-    distributed.prepare(job.layout, job.model)
+    distributed.prepare(job.layout, job.model, f"sft-{job.run}")
 
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -64,14 +64,13 @@ def train(job: SftJob) -> None:
         warmup_steps=settings.warmup,
         save_steps=layout.save_every,
         eval_strategy="epoch" if job.held_out else "no",
-        eval_on_start=bool(job.held_out),
         seed=settings.seed,
         data_seed=settings.seed,
         **_router(job.model),
     )
     tokenizer = AutoTokenizer.from_pretrained(job.model)
     precision = torch.float32 if layout.device == "cpu" else torch.bfloat16
-    tracking = Tracking(job.store, job.run, out)
+    tracking = Tracking(job.store, job.run, "sft")
     trainer = SFTTrainer(
         model=AutoModelForCausalLM.from_pretrained(job.model, dtype=precision),
         args=arguments,
@@ -80,8 +79,11 @@ def train(job: SftJob) -> None:
         processing_class=tokenizer,
         callbacks=[tracking],
     )
-    trainer.train(resume_from_checkpoint=tracking.resume(out / "checkpoints"))
+    begun = tracking.resume(out / "checkpoints")
+    trainer.args.eval_on_start = bool(job.held_out) and begun is None
+    trainer.train(resume_from_checkpoint=begun)
     distributed.finish(trainer, AutoTokenizer.from_pretrained(job.model), out / "model")
+    tracking.leave(trainer.state, out)
 
 
 def _router(model: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from compoworld_core.tasks.task import Task
 from compoworld_core.training.config import GrpoSettings, Layout
 from compoworld_core.training.environment import WorldEnvironment, verdict_of
 from compoworld_core.training.grpo import GrpoJob
+from compoworld_core.training.history import METRICS, ROLLOUTS, file_of, read_table
 from compoworld_core.training.launch import launch
 from tests.rollouts.complaint import complaint_task, open_catalogue
 
@@ -39,9 +39,10 @@ def job_of(folder: Path, base: Path, **layout: Any) -> Path:
     return folder / "job.json"
 
 
-def reported(folder: Path) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in (folder / "out" / "metrics.jsonl").read_text().splitlines()]
-    return [line for line in lines if "rubric/criteria" in line]
+def reported(folder: Path, name: str) -> list[float | None]:
+    """What a run's history says of a number, step by step."""
+    rows = read_table(folder / "out" / "model" / file_of(METRICS), METRICS)
+    return [row.value for row in rows if row.name == name]
 
 
 @pytest.mark.parametrize(
@@ -54,16 +55,13 @@ def test_a_run_reports_raw_pass_rates_and_leaves_a_model(layout: dict[str, Any],
 
     launch(Layout(device="cpu", **layout), MODULE, job_of(folder, base, **layout))
 
-    steps = reported(folder)
-    assert len(steps) >= 1
-    for step in steps:
-        assert step["rubric/failed"] == 0
-        assert 0 < step["rubric/criteria"] < 1, "criteria that doing nothing satisfies hold, others do not"
-        assert step["rubric/full"] == 0
-    lines = [json.loads(line) for line in (folder / "out" / "rollouts.jsonl").read_text().splitlines()]
-    made = [rollout for line in lines for rollout in line["rollouts"]]
-    assert len(made) == len(lines) * SETTINGS.tasks_per_step * SETTINGS.rollouts, "every process's, once"
-    assert all(any(rollout["passed"]) and not all(rollout["passed"]) for rollout in made)
+    criteria = reported(folder, "rubric/criteria")
+    assert criteria
+    assert all(0 < rate < 1 for rate in criteria if rate is not None), "some hold although nothing was done"
+    assert set(reported(folder, "rubric/failed")) == set(reported(folder, "rubric/full")) == {0.0}
+    made = list(read_table(folder / "out" / "model" / file_of(ROLLOUTS), ROLLOUTS))
+    assert len(made) == len(criteria) * SETTINGS.tasks_per_step * SETTINGS.rollouts, "every process's, once"
+    assert all(any(rollout.passed) and not all(rollout.passed) for rollout in made)
     assert (folder / "out" / "model" / "model.safetensors").exists()
     assert (folder / "out" / "model" / "tokenizer.json").exists()
 

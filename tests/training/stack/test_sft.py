@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -18,6 +17,7 @@ from compoworld_core.storage.digest import JsonObject
 from compoworld_core.training.checkpoints import newest
 from compoworld_core.training.config import Layout, SftSettings
 from compoworld_core.training.conversations import fit, write_rows
+from compoworld_core.training.history import METRICS, Pace, file_of, read_table
 from compoworld_core.training.launch import launch
 from compoworld_core.training.sft import SftJob
 
@@ -50,15 +50,18 @@ def _short(record: JsonObject) -> JsonObject:
     return {**record, "tools": record["tools"][:1], "messages": [{**system, "content": "Work."}, *rest[:6]]}
 
 
+def reported(folder: Path, name: str) -> dict[int, float]:
+    """What a run's history says of a number, by step."""
+    rows = read_table(folder / "out" / "model" / file_of(METRICS), METRICS)
+    return {row.step: row.value for row in rows if row.name == name and row.value is not None}
+
+
 def losses(folder: Path) -> dict[int, float]:
-    """Training loss by step; of a step that was made again, the last."""
-    lines = [json.loads(line) for line in (folder / "out" / "metrics.jsonl").read_text().splitlines()]
-    return {line["step"]: line["loss"] for line in lines if "loss" in line}
+    return reported(folder, "loss")
 
 
 def held_out(folder: Path) -> list[float]:
-    lines = [json.loads(line) for line in (folder / "out" / "metrics.jsonl").read_text().splitlines()]
-    return [line["eval_loss"] for line in lines if "eval_loss" in line]
+    return list(reported(folder, "eval_loss").values())
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +101,32 @@ def test_a_killed_run_goes_on_to_the_same_losses(
     launch(Layout(device="cpu"), MODULE, job)
 
     assert losses(folder) == pytest.approx(losses(alone), rel=1e-6)
+    assert reported(folder, "eval_loss") == pytest.approx(reported(alone, "eval_loss"), rel=1e-6)
+
+
+def test_a_history_tells_every_step_and_no_time(alone: Path) -> None:
+    rows = list(read_table(alone / "out" / "model" / file_of(METRICS), METRICS))
+    pace = Pace.model_validate_json((alone / "out" / "pace.json").read_text())
+
+    assert sorted(losses(alone)) == list(range(1, pace.steps + 1))
+    assert {row.phase for row in rows} == {"sft"}
+    assert not [row.name for row in rows if "second" in row.name or "runtime" in row.name]
+    assert pace.tokens == reported(alone, "num_tokens")[pace.steps]
+    assert pace.seconds > 0
+
+
+def test_tensorboard_shows_what_the_history_tells(
+    alone: Path, tmp_path: Path, base: Path, records: list[JsonObject], tokenizer: Any
+) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    layout = {"tensorboard": str(tmp_path / "watched")}
+    launch(Layout(device="cpu", **layout), MODULE, job_of(tmp_path / "run", base, records, tokenizer, **layout))
+
+    events = EventAccumulator(str(tmp_path / "watched" / "sft-run"))
+    events.Reload()
+    shown = {event.step: event.value for event in events.Scalars("train/loss")}
+    assert shown == pytest.approx(losses(alone), rel=1e-5)
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,8 @@ def test_a_run_goes_on_through_sft_and_grpo_and_skips_what_is_done(
     for stage, models in (("sft", SFT_MODELS), ("grpo", GRPO_MODELS)):
         key = verb(stage)["datasets"][models.name]["uri"].rpartition("/")[2]
         folder = lay_out_model(open_store(tmp_path / "store"), _files(tmp_path, models, key), tmp_path / stage)
-        assert {"model.safetensors", "tokenizer.json", "metrics.jsonl"} <= {file.name for file in folder.iterdir()}
+        wanted = {"model.safetensors", "tokenizer.json", "training_metrics.parquet"}
+        assert wanted <= {file.name for file in folder.iterdir()}
     assert verb("sft")["skipped"]
 
 

@@ -1,0 +1,106 @@
+"""History: how a training went, as typed tables that lie in the model's folder as Parquet files.
+
+What was reported belongs to the weights that it led to, so it is stored with them. Times are evidence about a machine
+and no part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, Final, Literal, TypeVar
+
+from pydantic import BaseModel
+
+from compoworld_core.data import Data
+from compoworld_core.storage import DatasetType
+
+Phase = Literal["sft", "grpo"]
+Row = TypeVar("Row", bound=BaseModel)
+
+
+class Metric(Data):
+    """One number that a trainer reported.
+
+    Attributes:
+        step: Optimiser steps that were made before it.
+        name: As the trainer calls it: `loss`, `eval_loss`, `rubric/full`, `clip_ratio/high_mean` …
+        value: None where it was not a finite number.
+    """
+
+    phase: Phase
+    step: int
+    name: str
+    value: float | None
+
+
+class JudgedRollout(Data):
+    """What became of one rollout.
+
+    Attributes:
+        step: Optimiser steps that were made before it.
+        passed: Which of the task's criteria hold, in the rubric's order; empty where that could not be judged.
+        error: Why it could not.
+    """
+
+    step: int
+    task_id: str
+    passed: tuple[bool, ...]
+    error: str | None = None
+
+
+class Fitted(Data):
+    """What became of conversations that had to fit the context.
+
+    Attributes:
+        whole: Trained on as they are.
+        cut: Trained on up to the last of the assistant's messages that fits.
+        dropped: Not even the first of them fits.
+        tokens: Of all that are trained on.
+        padding_waste: Share of padding in batches of the size that was used.
+    """
+
+    whole: int
+    cut: int
+    dropped: int
+    tokens: int
+    padding_waste: float
+
+
+class Pace(Data):
+    """How quickly a training went: evidence, which depends on the machine.
+
+    Attributes:
+        seconds: Time in optimiser steps, without measuring and saving; rollouts are part of a step.
+        tokens: Read and written in those steps.
+        steps: Steps that this job made; a job that went on from a checkpoint made fewer than the training has.
+    """
+
+    seconds: float
+    tokens: int
+    steps: int
+
+
+METRICS: Final = DatasetType("training_metrics", 1, Metric)
+ROLLOUTS: Final = DatasetType("training_rollouts", 1, JudgedRollout)
+FITTED: Final = "training_data.json"
+"""Name of the file with `Fitted` in a fine-tuned model's folder."""
+
+
+def file_of(kind: DatasetType[Any]) -> str:
+    """Name of a table's file in a model's folder."""
+    return f"{kind.name}.parquet"
+
+
+def write_table(folder: Path, kind: DatasetType[Row], rows: Iterable[Row]) -> None:
+    """Write a table of the history into a model's folder."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(kind.table(map(kind.plain, rows)), folder / file_of(kind))
+
+
+def read_table(source: Path | IO[bytes], kind: DatasetType[Row]) -> Iterator[Row]:
+    """The rows of a table that `write_table` wrote."""
+    import pyarrow.parquet as pq
+
+    yield from kind.rows(pq.read_table(source))
