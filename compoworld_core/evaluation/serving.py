@@ -73,8 +73,7 @@ class Serving(Data):
     """How a checkpoint is served.
 
     Attributes:
-        folder: Of model and tokenizer.
-        name: What the server calls it.
+        folder: Of model and tokenizer; its name is what the server calls the model.
         engine: `vllm` is for GPUs, `transformers` for small models.
         python: Interpreter that has the engine installed; our own if left out.
         port: A free one if left out.
@@ -84,7 +83,6 @@ class Serving(Data):
     """
 
     folder: Path
-    name: str = "checkpoint"
     engine: Engine = "vllm"
     python: Path | None = None
     port: int | None = None
@@ -92,17 +90,22 @@ class Serving(Data):
     context_tokens: int | None = None
     start_s: float = 1800.0
 
+    @property
+    def name(self) -> str:
+        """What the server calls the model."""
+        return self.folder.absolute().name
+
     def command(self, port: int) -> tuple[str, ...]:
-        """The server's command line."""
-        python = str(self.python or sys.executable)
+        """The server's command line, to be run beside the checkpoint's folder: `transformers` knows no other name."""
+        python = str((self.python or Path(sys.executable)).absolute())
         listening = ("--host", "127.0.0.1", "--port", str(port))
         if self.engine == "transformers":
             program = "from transformers.cli.transformers import main; main()"
-            return (python, "-c", program, "serve", str(self.folder), *listening)
+            return (python, "-c", program, "serve", self.name, *listening)
         parsers = parsers_for(self.folder)
         return (
             python, "-m", "vllm.entrypoints.openai.api_server", *listening,
-            "--model", str(self.folder), "--served-model-name", self.name,
+            "--model", str(self.folder.absolute()), "--served-model-name", self.name,
             "--enable-auto-tool-choice", "--tool-call-parser", parsers.tool_call,
             *(("--reasoning-parser", parsers.reasoning) if parsers.reasoning else ()),
             "--tensor-parallel-size", str(self.gpus),
@@ -125,7 +128,7 @@ def served(serving: Serving, log: Path) -> Iterator[str]:
         raise InputError(f"{serving.folder}: has no config.json, so it is no checkpoint that can be served")
     port = serving.port or _free_port()
     base_url = f"http://127.0.0.1:{port}/v1"
-    process = _start(serving.command(port), log)
+    process = _start(serving.command(port), serving.folder.absolute().parent, log)
     try:
         _await(process, serving, base_url, log)
         yield base_url
@@ -133,14 +136,14 @@ def served(serving: Serving, log: Path) -> Iterator[str]:
         stop_group(process)
 
 
-def _start(command: tuple[str, ...], log: Path) -> subprocess.Popen[bytes]:
+def _start(command: tuple[str, ...], place: Path, log: Path) -> subprocess.Popen[bytes]:
     environment = {name: value for name, value in os.environ.items() if not is_secret_variable(name)}
-    environment |= {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "PYTHONUNBUFFERED": "1"}
+    environment |= {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "PYTHONUNBUFFERED": "1", "PYTHONSAFEPATH": "1"}
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as sink:
         try:
             return subprocess.Popen(
-                command, env=environment, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
+                command, cwd=place, env=environment, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
                 start_new_session=True,
             )  # fmt: skip
         except OSError as error:
