@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STORE ?= runs/demo
 WORKERS ?= 2
+LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-train demo test test-components test-slow test-train lint types check bench clean
+.PHONY: help setup setup-train demo test test-components test-slow test-train lint types check bench locks clean
 
 help: ## Show what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 26
@@ -61,6 +62,12 @@ check: lint types test ## Lint, types and quick tests
 
 bench: setup ## Measure tool calls, forks and hosted calls
 	@$(BIN)/compoworld bench
+
+locks: setup ## Pin anew what images are made of (locks/)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(LOCK) pyproject.toml --extra cluster --output-file locks/job.txt
+	@$(LOCK) pyproject.toml --extra cluster --extra train --output-file locks/train.txt
+	@echo 'hatchling>=1.27' | $(LOCK) - --output-file locks/build.txt
 
 clean: ## Remove the .venv, caches and runs
 	rm -rf $(VENV) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
