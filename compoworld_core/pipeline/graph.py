@@ -8,7 +8,7 @@ from typing import Any
 
 import networkx as nx
 
-from compoworld_core.errors import CompoWorldError
+from compoworld_core.errors import CompoWorldError, InputError
 from compoworld_core.pipeline.stage import Stage
 
 
@@ -30,7 +30,7 @@ class StageGraph:
                     raise CompoWorldError(f"both {self._producers[output.name]} and {stage.name} make {output.name}")
                 self._producers[output.name] = stage.name
         for name in list(self.graph):
-            for needed in self[name].inputs:
+            for needed in (*self[name].inputs, *self[name].optional):
                 if needed.name not in self._producers:
                     raise CompoWorldError(f"stage {name} reads {needed.name}, which no stage makes")
                 source = self._producers[needed.name]
@@ -48,6 +48,21 @@ class StageGraph:
         """Names of all stages, each after those that it needs."""
         ordered: tuple[str, ...] = tuple(nx.topological_sort(self.graph))
         return ordered
+
+    def between(self, start: str = "", end: str = "") -> tuple[str, ...]:
+        """The stages of the order from one to another, both included; an empty name stands for the order's end.
+
+        Raises:
+            InputError: There is no such stage, or the first comes after the last.
+        """
+        for name in (start, end):
+            if name and name not in self.order:
+                raise InputError(f"there is no stage {name!r}; there are {', '.join(self.order)}")
+        first = self.order.index(start) if start else 0
+        last = self.order.index(end) if end else len(self.order) - 1
+        if first > last:
+            raise InputError(f"from {start} until {end}: {end} comes before {start}")
+        return self.order[first : last + 1]
 
     def producer(self, dataset: str) -> str:
         """The stage that makes a dataset."""

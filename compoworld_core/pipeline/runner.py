@@ -7,7 +7,7 @@ after any interruption finishes the work.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -22,6 +22,7 @@ from compoworld_core.pipeline.workers import Failure, Workers
 from compoworld_core.storage import (
     DatasetCommit,
     DatasetLocation,
+    DatasetType,
     DatasetWriter,
     Store,
     merge,
@@ -88,8 +89,26 @@ def resolve(
                     f"`compoworld {source}` with the same configuration first, or `compoworld run` for everything"
                 )
             inputs[needed.name] = location
+        inputs |= dict(_made(store, graph, configs, stage.optional, known))
         known[name] = plan_stage(store, stage, configs[name], inputs)
     return known[name]
+
+
+def _made(
+    store: Store,
+    graph: StageGraph,
+    configs: Mapping[str, BaseModel],
+    optional: Iterable[DatasetType[Any]],
+    known: dict[str, StagePlan],
+) -> Iterator[tuple[str, DatasetLocation]]:
+    """Those of some datasets that are committed, by name."""
+    for item in optional:
+        try:
+            location = resolve(store, graph, configs, graph.producer(item.name), known).outputs[item.name]
+        except InputError:  # what it is made of is not committed either
+            continue
+        if read_commit(store, location) is not None:
+            yield item.name, location
 
 
 def run_stages(

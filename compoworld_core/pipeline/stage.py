@@ -100,6 +100,10 @@ class Inputs:
             self._opened[type.name] = Input(self._store, self._locations[type.name], type)
         return self._opened[type.name]
 
+    def find(self, type: DatasetType[Row]) -> Input[Row] | None:
+        """A dataset that may not have been made."""
+        return self[type] if type.name in self._locations else None
+
 
 def _nothing(config: Any) -> None:
     return None
@@ -121,6 +125,7 @@ class Stage(Generic[Config]):
         extra: The optional dependencies that it needs; a run of everything leaves such a stage out, unless a stage that
             it runs reads what this one makes.
         reads: Which of the inputs it reads with a config; all of them if left out.
+        optional: Datasets that it reads where they have been made; it comes after those that make them.
     """
 
     name: str
@@ -134,6 +139,7 @@ class Stage(Generic[Config]):
     deterministic: bool = True
     extra: str = ""
     reads: Callable[[Config], tuple[DatasetType[Any], ...]] | None = None
+    optional: tuple[DatasetType[Any], ...] = ()
 
     def __post_init__(self) -> None:
         if len({item.row for item in self.outputs}) < len(self.outputs) or not self.outputs:
@@ -189,7 +195,11 @@ def plan_stage(store: Store, stage: Stage[Any], config: BaseModel, inputs: Mappi
         "config": config,
         "outside": stage.outside(config),
         "code": stage.code,
-        "inputs": {item.name: opened[item].commit.digest for item in stage.needs(config)},
+        "inputs": {
+            item.name: opened[item].commit.digest
+            for item in (*stage.needs(config), *stage.optional)
+            if item.name in inputs
+        },
         "outputs": {item.name: item.version for item in stage.outputs},
         "shards": shards,
     }

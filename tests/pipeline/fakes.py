@@ -39,9 +39,15 @@ class Square(Frozen):
     square: int
 
 
+class Tally(Frozen):
+    numbers: int
+    squares: int | None
+
+
 NUMBERS = DatasetType("numbers", 1, Number)
 REMARKS = DatasetType("remarks", 1, Remark)
 SQUARES = DatasetType("squares", 1, Square)
+TALLIES = DatasetType("tallies", 1, Tally)
 
 
 class CountConfig(Frozen):
@@ -87,8 +93,16 @@ def squares(config: SquareConfig, inputs: Inputs, shard: Shard) -> Iterator[Base
         yield Square(value=number.value, square=number.value**2)
 
 
+def tally(config: SquareConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseModel]:
+    squared = inputs.find(SQUARES)
+    yield Tally(numbers=len(inputs[NUMBERS]), squares=None if squared is None else len(squared))
+
+
 COUNT = Stage("count", CountConfig, (), (NUMBERS, REMARKS), plan_count, count, rooms=())
 SQUARE = Stage("square", SquareConfig, (NUMBERS,), (SQUARES,), plan_squares, squares, rooms=())
+TALLY = Stage(
+    "tally", SquareConfig, (NUMBERS,), (TALLIES,), lambda config, inputs: 1, tally, rooms=(), optional=(SQUARES,)
+)
 GRAPH = StageGraph((SQUARE, COUNT))
 
 

@@ -17,8 +17,9 @@ from compoworld_core.errors import CompoWorldError, InputError, TransientError
 from compoworld_core.pipeline import stages
 from compoworld_core.pipeline.config import load_config
 from compoworld_core.pipeline.graph import StageGraph
-from compoworld_core.pipeline.runner import committed, resolve, run_shard
+from compoworld_core.pipeline.runner import committed, resolve, run_shard, run_stages
 from compoworld_core.pipeline.stage import Stage, shards_for
+from compoworld_core.pipeline.workers import Workers
 from compoworld_core.storage import open_store, read_dataset
 from tests.pipeline.fakes import (
     COUNT,
@@ -27,9 +28,12 @@ from tests.pipeline.fakes import (
     REMARKS,
     SQUARE,
     SQUARES,
+    TALLIES,
+    TALLY,
     CountConfig,
     Diary,
     SquareConfig,
+    Tally,
     digests,
     plan_count,
     run_fakes,
@@ -159,6 +163,22 @@ def test_what_was_made_before_a_failure_stays_made(uri: str, trap: Path) -> None
 def test_an_input_that_is_not_there_names_the_stage_to_run(uri: str) -> None:
     with pytest.raises(InputError, match=r"square needs numbers.*run `compoworld count`"):
         resolve(open_store(uri), GRAPH, CONFIGS, "square")
+
+
+def test_what_is_optional_is_read_once_it_has_been_made(uri: str) -> None:
+    graph = StageGraph((TALLY, SQUARE, COUNT))
+    configs = {**CONFIGS, "tally": SquareConfig()}
+    store = open_store(uri)
+
+    def tally(*names: str) -> Tally:
+        with Workers(1) as crew:
+            plan = run_stages(store, graph, configs, names, crew, Diary())[-1].plan
+        (row,) = read_dataset(store, plan.location(TALLIES), TALLIES)
+        return row
+
+    assert graph.order == ("count", "square", "tally")
+    assert tally("count", "tally") == Tally(numbers=12, squares=None)
+    assert tally("square", "tally") == Tally(numbers=12, squares=12)
 
 
 def test_a_stage_without_all_outputs_is_not_done(uri: str) -> None:
