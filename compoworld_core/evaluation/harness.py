@@ -101,15 +101,13 @@ def _wrong_harness(pin: Pin, needs: Needs, order: Order) -> Iterator[str]:
 
 
 def _wrong_revision(pin: Pin, order: Order, version: object) -> Iterator[str]:
-    commit = _commit(order.harness)
-    if pin.commit is not None and commit is not None and commit != pin.commit:
-        yield f"{order.harness}: is at commit {commit[:12]}; the results are defined for {pin.commit[:12]}"
+    known = _commit(order.harness) or order.revision
+    if pin.commit is not None and known is not None and known != pin.commit:
+        yield f"{order.harness}: is at {known[:12]}; the benchmark is pinned to commit {pin.commit[:12]}"
     if pin.version is not None and version is not None and version != pin.version:
-        yield f"{order.interpreter}: has {pin.package} {version}; the results are defined for {pin.version}"
-    if pin.version is not None and version is None and commit is None:
-        yield f"{order.interpreter}: has no package {pin.package}, so its version is not known"
-    if not pin.is_pinned and commit is None and order.revision is None:
-        yield f"{pin.repository} is not pinned; say with --revision which one {order.harness} is"
+        yield f"{order.interpreter}: has {pin.package} {version}; the benchmark is pinned to {pin.version}"
+    if known is None and (pin.version is None or version is None):
+        yield f"{order.harness}: is no checkout, so its revision is not known; say with --revision which one it is"
 
 
 def _missing(needs: Needs) -> Iterator[str]:

@@ -9,8 +9,11 @@ from typing import Final
 
 from compoworld_core.errors import InputError
 from compoworld_core.evaluation.collection import Gap
-from compoworld_core.evaluation.results import Found, read_json
+from compoworld_core.evaluation.results import Found, read_json, result_files
 from compoworld_core.evaluation.trial import Trial
+
+_HEAD: Final = 4096
+"""Bytes by which a result file is known: `info` stands at its beginning."""
 
 _PROVIDERS: Final = ("openai/", "litellm_proxy/", "hosted_vllm/")
 
@@ -24,6 +27,7 @@ class Simulations:
         user: Who played the user.
         trials: Of each task.
         tasks: The tasks that were to be run, with their domains.
+        instructions: What stands as their instruction, where it is text.
         items: The simulations, as they stand there.
     """
 
@@ -32,6 +36,7 @@ class Simulations:
     user: str
     trials: int
     tasks: dict[str, str]
+    instructions: dict[str, str]
     items: tuple[Found, ...]
 
     @classmethod
@@ -50,16 +55,20 @@ class Simulations:
         if not items and not document.has("simulations"):
             raise document.wrong("has no simulations, and there are none in files beside it")
         domain = info.at("environment_info").at("domain_name").text()
-        tasks = {}
+        tasks, instructions = {}, {}
         for task in document.at("tasks").items():
-            own = task.maybe("domain")
-            tasks[task.at("id").text()] = own.text() if own is not None else domain
+            own, instruction = task.maybe("domain"), task.maybe("instructions")
+            name = task.at("id").text()
+            tasks[name] = own.text() if own is not None else domain
+            if instruction is not None and isinstance(instruction.value, str):
+                instructions[name] = instruction.value
         return cls(
             info=info,
             model=_plain_name(info.at("agent_info").at("llm").text()),
             user=_plain_name(info.at("user_info").at("llm").text()),
             trials=info.at("num_trials").whole(),
             tasks=tasks,
+            instructions=instructions,
             items=items,
         )
 
@@ -70,6 +79,25 @@ class Simulations:
             for trial in range(self.trials):
                 if (task, trial) not in seen:
                     yield Gap(task=task, trial=trial, reason="the harness stored no simulation of it")
+
+
+def simulation_files(folder: Path, harness: str) -> list[Path]:
+    """The files in a folder that hold simulations, whatever they are called.
+
+    Raises:
+        InputError: There is none.
+    """
+    found = [file for file in result_files(folder, "*.json", harness) if _has_simulations(file)]
+    if not found:
+        raise InputError(f"{folder}: no file has simulations; give the folder that {harness} saved its results to")
+    return found
+
+
+def _has_simulations(file: Path) -> bool:
+    """Whether it is meant to be a result file: those that are cut short count too, so that they are complained of."""
+    with file.open("rb") as opened:
+        head = opened.read(_HEAD)
+    return b'"info"' in head and (b'"num_trials"' in head or b'"simulations"' in head)
 
 
 def one_model(files: Iterable[Simulations], folder: Path) -> str:
