@@ -76,11 +76,21 @@ class Benchmark(ABC):
         """Run the commands that are not finished yet, each in its own folder.
 
         Raises:
+            InputError: The folder has results of another order.
             CompoWorldError: A command failed; shows the end of its log.
         """
         order.out.mkdir(parents=True, exist_ok=True)
-        provenance = {"benchmark": self.name, "harness": harness_version(self.pin, order)}
-        (order.out / PROVENANCE).write_text(canonical_json(provenance), encoding="utf-8")
+        provenance = {
+            "benchmark": self.name,
+            "harness": harness_version(self.pin, order),
+            "asked": order.content() | {"options": {name: self.option(order, name) for name in self.options}},
+        }
+        file = order.out / PROVENANCE
+        if file.exists() and read_json(file).value != provenance:
+            raise InputError(
+                f"{order.out}: has results of another order (see {file}); choose another folder with --out"
+            )
+        file.write_text(canonical_json(provenance), encoding="utf-8")
         for index, job in enumerate(jobs):
             if order.shard is None or order.shard == index % order.shards:
                 run_job(order, job)

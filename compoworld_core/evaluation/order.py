@@ -6,7 +6,7 @@ A job is data: a command with its config files and environment, without any secr
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
@@ -133,6 +133,16 @@ class Order(Data):
     def interpreter(self) -> Path:
         """The harness's Python."""
         return self.python or self.harness / ".venv" / "bin" / "python"
+
+    def content(self) -> dict[str, Any]:
+        """What decides the results: who takes part, and in what; not where anything is, nor how fast."""
+        parties = {"agent": self.agent, "user": self.user, "judge": self.judge}
+        return {
+            "limit": self.limit,
+            "trials": self.trials,
+            "shards": self.shards,
+            **{role: served and served.model_dump(exclude={"endpoint"}) for role, served in parties.items()},
+        }
 
     def folder(self, job: str) -> Path:
         """The folder of a job, as harnesses have to be told of it."""
