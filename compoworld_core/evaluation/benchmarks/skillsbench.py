@@ -149,7 +149,8 @@ class _Rollout:
 
     def _reward(self) -> float | None:
         rewards = self._document.maybe("rewards")
-        return rewards.at("reward").share() if rewards is not None and rewards.has("reward") else None
+        reward = dict(rewards.fields()).get("reward") if rewards is not None else None
+        return None if reward is None or reward.value is None else reward.share()
 
     @property
     def is_settled(self) -> bool:
