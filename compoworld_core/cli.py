@@ -238,6 +238,8 @@ def _add_stage(name: str, summary: str) -> None:
             from compoworld_core.pipeline.run import publish_report
 
             described["report"] = publish_report(opened, result.plan.outputs["reports"])
+        if name == "evaluate":
+            _show_scores(opened, result, described, as_json)
         if as_json:
             _print_json(described)
         else:
@@ -247,6 +249,23 @@ def _add_stage(name: str, summary: str) -> None:
                 _print(f"report: {described['report']}")
 
     app.command(name, help=summary)(verb)
+
+
+def _show_scores(store: Store, result: StageResult, described: dict[str, Any], as_json: bool) -> None:
+    """Add what an evaluation came to, or print it."""
+    from compoworld_core.evaluation.figures import gains, scores
+    from compoworld_core.evaluation.trial import EVALUATIONS
+    from compoworld_core.storage import read_dataset
+
+    trials = list(read_dataset(store, result.plan.location(EVALUATIONS), EVALUATIONS))
+    reached, gained = scores(trials), gains(trials)
+    if as_json:
+        described["scores"] = [item.model_dump(mode="json") for item in reached]
+        described["gains"] = [item.model_dump(mode="json") for item in gained]
+        return
+    from compoworld_core.evaluation.scoreboard import show
+
+    show(reached, gained)
 
 
 for _name, _summary_text in STAGES.items():
