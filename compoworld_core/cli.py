@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -20,6 +20,7 @@ import typer
 from compoworld_core import __version__
 from compoworld_core.errors import CompoWorldError, GateFailed, InputError
 from compoworld_core.pipeline.collector import collect_rarely
+from compoworld_core.verbs.evaluate import with_benchmarks
 
 if TYPE_CHECKING:
     from compoworld_core.pipeline.config import RunConfig
@@ -35,7 +36,7 @@ STAGES: Final = {
     "distill": "Work on every task with a policy (by default one that replays solutions); record each episode.",
     "sft": "Fine-tune a model on the selected trajectories (needs the extra `train`).",
     "grpo": "Let the fine-tuned model learn from its own rollouts (needs the extra `train`).",
-    "evaluate": "Have policies work on the held-out tasks: references, models, and what training made.",
+    "evaluate": "Have policies work on the held-out tasks: references, models, what training made. Or run a benchmark.",
     "report": "Write one HTML page about everything that was made.",
 }
 INTERRUPTED: Final = 130
@@ -213,7 +214,7 @@ def _summary(record: RunRecord, store: str, report: str) -> str:
     )
 
 
-def _add_stage(name: str, summary: str) -> None:
+def _stage_verb(name: str) -> Callable[..., None]:
     def verb(
         config: ConfigOption = None,
         store: StoreOption = None,
@@ -248,7 +249,7 @@ def _add_stage(name: str, summary: str) -> None:
             if "report" in described:
                 _print(f"report: {described['report']}")
 
-    app.command(name, help=summary)(verb)
+    return verb
 
 
 def _show_scores(store: Store, result: StageResult, described: dict[str, Any], as_json: bool) -> None:
@@ -269,7 +270,8 @@ def _show_scores(store: Store, result: StageResult, described: dict[str, Any], a
 
 
 for _name, _summary_text in STAGES.items():
-    _add_stage(_name, _summary_text)
+    _verb = _stage_verb(_name)
+    app.command(_name, help=_summary_text)(with_benchmarks(_verb) if _name == "evaluate" else _verb)
 
 
 @app.command()

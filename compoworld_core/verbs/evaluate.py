@@ -1,0 +1,99 @@
+"""`compoworld evaluate`: the held-out suite, or a benchmark of others, run here or elsewhere."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from compoworld_core.errors import InputError
+
+_Text = str | None
+_Number = int | None
+_Place = Path | None
+
+
+def with_benchmarks(held_out: Callable[..., None]) -> Callable[..., None]:
+    """The verb; without a benchmark it is the stage that has policies work on the held-out suite."""
+
+    def evaluate(
+        benchmark: Annotated[
+            _Text,
+            typer.Argument(metavar="BENCHMARK", help="Which benchmark of others; the held-out suite if left out."),
+        ] = None,
+        config: Annotated[_Place, typer.Option("--config", help="YAML file with the configuration.")] = None,
+        store: Annotated[
+            _Text,
+            typer.Option("--store", help="Where datasets lie; rows of a benchmark are stored only if given."),
+        ] = None,
+        source: Annotated[_Text, typer.Option("--source", help="Held-out suite: where descriptions come from.")] = None,
+        limit: Annotated[
+            _Number, typer.Option("--limit", help="Most tasks; held-out suite: servers to read from the source.")
+        ] = None,
+        workers: Annotated[_Number, typer.Option("--workers", help="Held-out suite: processes side by side.")] = None,
+        results: Annotated[
+            _Place, typer.Option("--results", help="Folder with results of the harness, from wherever: only read them.")
+        ] = None,
+        model: Annotated[_Text, typer.Option("--model", help="Who is evaluated: a name in llm.models.")] = None,
+        checkpoint: Annotated[
+            _Place, typer.Option("--checkpoint", help="Folder of a model that is served and evaluated.")
+        ] = None,
+        engine: Annotated[
+            Literal["vllm", "transformers"], typer.Option("--engine", help="What serves a checkpoint.")
+        ] = "vllm",
+        gpus: Annotated[int, typer.Option("--gpus", min=1, help="GPUs that a served checkpoint is split over.")] = 1,
+        user: Annotated[_Text, typer.Option("--user", help="Who plays the user: a name in llm.models.")] = None,
+        judge: Annotated[_Text, typer.Option("--judge", help="Who judges: a name in llm.models.")] = None,
+        harness: Annotated[
+            _Place, typer.Option("--harness", envvar="HARNESS_DIR", help="Folder of the official harness.")
+        ] = None,
+        python: Annotated[
+            _Place,
+            typer.Option("--python", envvar="HARNESS_PYTHON", help="Its interpreter; .venv/bin/python if left out."),
+        ] = None,
+        revision: Annotated[
+            _Text, typer.Option("--revision", envvar="HARNESS_REVISION", help="Its commit, where it is no checkout.")
+        ] = None,
+        out: Annotated[_Place, typer.Option("--out", help="Folder for its results; a run goes on there.")] = None,
+        trials: Annotated[_Number, typer.Option("--trials", min=1, help="Of a task; as published if left out.")] = None,
+        concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Most tasks at a time.")] = 8,
+        shards: Annotated[int, typer.Option("--shards", min=1, help="Parts to split the tasks into.")] = 1,
+        shard: Annotated[_Number, typer.Option("--shard", min=0, help="The only part to run, from 0.")] = None,
+        option: Annotated[
+            list[str] | None, typer.Option("--option", help="name=value of the benchmark's own options; repeatable.")
+        ] = None,
+        as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")] = False,
+        debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    ) -> None:
+        if benchmark is None:
+            if results is not None:
+                raise InputError("--results: name the benchmark that they are of, such as `evaluate tau3-banking`")
+            held_out(config, store, source, limit, workers, as_json, debug)
+            return
+        from compoworld_core.pipeline.benchmarking import Wanted, collect, document, lines, run, store_rows
+
+        if results is not None:
+            outcome = collect(benchmark, results)
+        else:
+            from compoworld_core.pipeline.config import load_config
+
+            wanted = Wanted(
+                model=model, checkpoint=checkpoint, engine=engine, gpus=gpus, user=user, judge=judge, harness=harness,
+                python=python, revision=revision, out=out, limit=limit, trials=trials, concurrency=concurrency,
+                shards=shards, shard=shard, options=tuple(option or ()),
+            )  # fmt: skip
+            outcome = run(benchmark, wanted, load_config(config).llm)
+        if store is not None:
+            from compoworld_core.storage import open_store
+
+            outcome = store_rows(open_store(store), outcome)
+        if as_json:
+            sys.stdout.write(json.dumps(document(outcome), ensure_ascii=False, indent=2) + "\n")
+        else:
+            sys.stdout.write("\n".join(lines(outcome)) + "\n")
+
+    return evaluate
