@@ -162,7 +162,7 @@ def load_config(
         path: A YAML file.
         flags: Values by dotted key (`crawl.source`); None stands for a flag that was not given.
         environment: Where to look for `COMPOWORLD_*`; the process's own if left out. Two underscores lead into a
-            section: `COMPOWORLD_CRAWL__SOURCE`.
+            section: `COMPOWORLD_CRAWL__SOURCE`. An empty variable says nothing.
 
     Raises:
         InputError: The file can't be read, or a key or value is wrong. All that is wrong is said at once.
@@ -234,7 +234,7 @@ def _leaves(node: yaml.MappingNode, above: Key, path: Path) -> Iterator[tuple[Ke
 
 def _read_environment(environment: Mapping[str, str], settings: _Settings) -> None:
     for name in sorted(environment):
-        if name.startswith(PREFIX) and not _FROM_KUBERNETES.search(name):
+        if name.startswith(PREFIX) and environment[name] and not _FROM_KUBERNETES.search(name):
             key = tuple(name.removeprefix(PREFIX).lower().split("__"))
             try:
                 value = yaml.safe_load(environment[name])

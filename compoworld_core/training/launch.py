@@ -128,6 +128,15 @@ def launch(
         raise _failure(module, process.returncode if code is None else code, "".join(last_words))
 
 
+def node_rank(layout: Layout, environment: Mapping[str, str]) -> int:
+    """Which node of the layout this is, from 0.
+
+    Raises:
+        InputError: There are several, and the environment does not say.
+    """
+    return _rank(layout, environment) if layout.nodes > 1 else 0
+
+
 def _end(process: subprocess.Popen[str]) -> None:
     if process.poll() is None:
         process.terminate()

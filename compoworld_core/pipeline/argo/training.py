@@ -1,0 +1,205 @@
+"""A stage that trains as a JobSet: the pods of a trainer, and where wanted one that writes rollouts with vLLM.
+
+Applying the same name again finds the JobSet that runs already, so a pod of the workflow that waits for it may be lost
+and tried again. What can pass is tried again by the JobSet itself, all pods together, from the newest checkpoint.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import yaml
+from hera.workflows import Parameter, Resource
+from hera.workflows.models import ExecutorConfig
+
+from compoworld_core.pipeline.argo.containers import CONFIG, CONFIGURED, given, image, parameter
+from compoworld_core.pipeline.argo.retries import retry
+from compoworld_core.pipeline.argo.settings import (
+    ENVIRONMENT_MAP,
+    JOB_ACCOUNT,
+    STORE_SECRET,
+    TRAINING_ACCOUNT,
+    ClusterSettings,
+    TrainingSettings,
+)
+from compoworld_core.pipeline.stage import Stage
+
+API: Final = "jobset.x-k8s.io/v1alpha2"
+WORKFLOW_LABEL: Final = "compoworld.dev/workflow"
+"""Label of a JobSet: the workflow that it works for."""
+
+_VLLM_PORT: Final = 8000
+_GRACE_S: Final = 90
+"""More than torchrun and a last checkpoint's commit need after the signal to stop."""
+
+Manifest = dict[str, Any]
+
+
+def training_pods(settings: ClusterSettings, stage: Stage[Any]) -> Resource:
+    """The template that applies a stage's JobSet and waits for its end."""
+    return Resource(
+        name=f"{stage.name}-range",
+        inputs=[Parameter(name=name) for name in ("first", "count", "key", "seed")],
+        action="apply",
+        manifest=yaml.safe_dump(jobset(settings.training, stage), sort_keys=False, width=1000),
+        set_owner_reference=True,
+        success_condition="status.terminalState == Completed",
+        failure_condition="status.terminalState == Failed",
+        active_deadline_seconds=settings.training.deadline_s,
+        retry_strategy=retry(settings.retries),
+        service_account_name=TRAINING_ACCOUNT,
+        automount_service_account_token=True,
+        executor=ExecutorConfig(service_account_name=TRAINING_ACCOUNT),
+    )
+
+
+def jobset_name(stage: str) -> str:
+    """The same for every attempt of the workflow at the stage; `attempt` is for who wants another JobSet.
+
+    With `-trainer-0-99` it is a host's name, and those have 63 characters at most: a workflow's uid has 36.
+    """
+    return f"cw-{stage}-{{{{workflow.uid}}}}-{parameter('attempt')}"
+
+
+def jobset(training: TrainingSettings, stage: Stage[Any]) -> Manifest:
+    """The manifest. Kueue decides when it starts, so `suspend` is left to it."""
+    has_vllm = bool(training.vllm_gpus) and "settings" in stage.config.model_fields and stage.name == "grpo"
+    name = jobset_name(stage.name)
+    jobs = [_trainer(training, stage, name, has_vllm=has_vllm)]
+    if has_vllm:
+        jobs.insert(0, _vllm(training, stage))
+    return {
+        "apiVersion": API,
+        "kind": "JobSet",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "app.kubernetes.io/part-of": "compoworld",
+                WORKFLOW_LABEL: "{{workflow.name}}",
+                "kueue.x-k8s.io/queue-name": training.queue,
+            },
+        },
+        "spec": {
+            "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
+            # vLLM never ends by itself: the trainer decides.
+            "successPolicy": {"operator": "All", "targetReplicatedJobs": ["trainer"]},
+            "failurePolicy": {
+                "maxRestarts": training.restarts,
+                "rules": [
+                    {"name": "bad-input", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]},
+                    {"name": "may-pass", "action": "RestartJobSet"},
+                ],
+            },
+            "replicatedJobs": jobs,
+        },
+    }
+
+
+def _trainer(training: TrainingSettings, stage: Stage[Any], name: str, *, has_vllm: bool) -> Manifest:
+    layout = {"NODES": str(training.nodes), "PROCESSES_PER_NODE": str(training.gpus), "DEVICE": "cuda"}
+    if has_vllm:
+        layout |= {"GENERATION": "server", "VLLM_URL": f"http://{name}-vllm-0-0.{name}:{_VLLM_PORT}"}
+    arguments = [*CONFIGURED, "--shard", given("first"), "--key", given("key")]
+    pod = _pod(training, stage.name.replace("-", "_"), arguments, training.gpus, layout)
+    # A pod is one process group with the others, so none of them is started again alone: the JobSet starts all.
+    spec: Manifest = {
+        "completionMode": "Indexed",
+        "completions": training.nodes,
+        "parallelism": training.nodes,
+        "backoffLimit": 0,
+        "podFailurePolicy": {
+            "rules": [
+                {
+                    "action": "FailJob",
+                    "onExitCodes": {"containerName": "main", "operator": "In", "values": [2]},
+                }
+            ]
+        },
+        "template": pod,
+    }
+    job: Manifest = {"name": "trainer", "replicas": 1, "template": {"spec": spec}}
+    if has_vllm:
+        job["dependsOn"] = [{"name": "vllm", "status": "Ready"}]
+    return job
+
+
+def _vllm(training: TrainingSettings, stage: Stage[Any]) -> Manifest:
+    arguments = [*CONFIGURED, "--stage", stage.name, "--port", str(_VLLM_PORT)]
+    pod = _pod(training, "rollout_server", arguments, training.vllm_gpus, {})
+    container = pod["spec"]["containers"][0]
+    container["ports"] = [{"containerPort": _VLLM_PORT}]
+    container["readinessProbe"] = {
+        "httpGet": {"path": "/health/", "port": _VLLM_PORT},
+        "periodSeconds": 10,
+        "failureThreshold": 180,
+    }
+    spec = {"completionMode": "Indexed", "completions": 1, "parallelism": 1, "backoffLimit": 0, "template": pod}
+    return {"name": "vllm", "replicas": 1, "template": {"spec": spec}}
+
+
+def _pod(training: TrainingSettings, module: str, arguments: list[str], gpus: int, layout: dict[str, str]) -> Manifest:
+    resources = {
+        "cpu": training.cpu,
+        "memory": training.memory,
+        "ephemeral-storage": training.scratch,
+        "nvidia.com/gpu": str(gpus),
+        **{name: str(amount) for name, amount in training.rdma.items()},
+    }
+    variables = {
+        "CW_RUN": "{{workflow.name}}",
+        "COMPOWORLD_STORE": parameter("store"),
+        "COMPOWORLD_TASKS__SEED": given("seed"),
+        "HOME": "/tmp",  # the root is read-only
+        **{f"COMPOWORLD_TRAINING__LAYOUT__{name}": value for name, value in layout.items()},
+    }
+    labels = {"JOBSET_NAME": "jobset-name", "REPLICATED_JOB_NAME": "replicatedjob-name"}
+    places = [
+        {"name": name, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['jobset.sigs.k8s.io/{label}']"}}}
+        for name, label in labels.items()
+    ]
+    container: Manifest = {
+        "name": "main",
+        "image": image("train"),
+        "command": ["python", "-m", f"jobs.{module}"],
+        "args": arguments,
+        "env": [*({"name": name, "value": value} for name, value in variables.items()), *places],
+        "envFrom": [
+            {"configMapRef": {"name": ENVIRONMENT_MAP, "optional": True}},
+            {"secretRef": {"name": STORE_SECRET, "optional": True}},
+        ],
+        "resources": {"requests": resources, "limits": resources},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            # RDMA pins memory, which needs this one capability.
+            "capabilities": {"drop": ["ALL"], **({"add": ["IPC_LOCK"]} if training.rdma else {})},
+        },
+        "volumeMounts": [
+            {"name": "config", "mountPath": CONFIG, "readOnly": True},
+            {"name": "tmp", "mountPath": "/tmp"},
+            {"name": "shared-memory", "mountPath": "/dev/shm"},  # NCCL needs more than a pod's 64 MB
+        ],
+    }
+    metadata: Manifest = {"labels": {"app.kubernetes.io/part-of": "compoworld"}}
+    if training.topology:
+        metadata["annotations"] = {"kueue.x-k8s.io/podset-required-topology": training.topology}
+    return {
+        "metadata": metadata,
+        "spec": {
+            "restartPolicy": "Never",
+            "serviceAccountName": JOB_ACCOUNT,
+            "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": _GRACE_S,
+            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+            "volumes": [
+                {"name": "config", "configMap": {"name": parameter("config")}},
+                {"name": "tmp", "emptyDir": {"sizeLimit": training.scratch}},
+                {
+                    "name": "shared-memory",
+                    "emptyDir": {"medium": "Memory", "sizeLimit": training.shared_memory},
+                },
+            ],
+            "containers": [container],
+        },
+    }
