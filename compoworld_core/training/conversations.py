@@ -15,6 +15,7 @@ from typing import Any
 from datasets import Dataset, Features, Json, List
 
 from compoworld_core.storage.digest import JsonObject
+from compoworld_core.training.history import Fitted
 
 
 @dataclass
@@ -35,20 +36,15 @@ class Fitting:
     dropped: list[str] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
 
-    @property
-    def padding_waste(self) -> float:
-        """Share of a batch that would be padding if every row were padded to the longest."""
-        return 1 - sum(self.tokens) / (max(self.tokens) * len(self.tokens)) if self.tokens else 0.0
-
-    def told(self) -> dict[str, object]:
+    def told(self) -> Fitted:
         """The figures, for whoever reads how a training went."""
-        return {
-            "whole": self.whole,
-            "cut": self.cut,
-            "dropped": len(self.dropped),
-            "tokens": sum(self.tokens),
-            "padding_waste": round(self.padding_waste, 4),
-        }
+        return Fitted(
+            whole=self.whole,
+            cut=self.cut,
+            dropped=len(self.dropped),
+            tokens=sum(self.tokens),
+            longest=max(self.tokens, default=0),
+        )
 
 
 def fit(records: Iterable[JsonObject], tokenizer: Any, context_tokens: int) -> Fitting:

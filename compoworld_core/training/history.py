@@ -57,14 +57,14 @@ class Fitted(Data):
         cut: Trained on up to the last of the assistant's messages that fits.
         dropped: Not even the first of them fits.
         tokens: Of all that are trained on.
-        padding_waste: Share of padding in batches of the size that was used.
+        longest: Tokens of the longest of them.
     """
 
     whole: int
     cut: int
     dropped: int
     tokens: int
-    padding_waste: float
+    longest: int
 
 
 class Pace(Data):
@@ -72,19 +72,28 @@ class Pace(Data):
 
     Attributes:
         seconds: Time in optimiser steps, without measuring and saving; rollouts are part of a step.
-        tokens: Read and written in those steps.
+        tokens: Read and written in those steps, without padding.
         steps: Steps that this job made; a job that went on from a checkpoint made fewer than the training has.
+        padding: Share of what was computed that was padding, where rows are padded to each other.
     """
 
     seconds: float
     tokens: int
     steps: int
+    padding: float | None = None
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Over all processes."""
+        return self.tokens / self.seconds if self.seconds else 0.0
 
 
 METRICS: Final = DatasetType("training_metrics", 1, Metric)
 ROLLOUTS: Final = DatasetType("training_rollouts", 1, JudgedRollout)
 FITTED: Final = "training_data.json"
 """Name of the file with `Fitted` in a fine-tuned model's folder."""
+PACE: Final = "pace.json"
+"""Name of the file with `Pace`, beside a model's folder."""
 
 
 def file_of(kind: DatasetType[Any]) -> str:

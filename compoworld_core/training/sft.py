@@ -44,8 +44,9 @@ def train(job: SftJob) -> None:
 
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
-    from trl import SFTConfig, SFTTrainer
+    from trl import SFTConfig
 
+    from compoworld_core.training.batches import StepwiseTrainer
     from compoworld_core.training.conversations import dataset_of, read_rows
     from compoworld_core.training.tracking import Tracking
 
@@ -65,13 +66,13 @@ def train(job: SftJob) -> None:
         save_steps=layout.save_every,
         eval_strategy="epoch" if job.held_out else "no",
         seed=settings.seed,
-        data_seed=settings.seed,
         **_router(job.model),
     )
     tokenizer = AutoTokenizer.from_pretrained(job.model)
     precision = torch.float32 if layout.device == "cpu" else torch.bfloat16
     tracking = Tracking(job.store, job.run, "sft")
-    trainer = SFTTrainer(
+    trainer = StepwiseTrainer(
+        step=settings.global_batch,
         model=AutoModelForCausalLM.from_pretrained(job.model, dtype=precision),
         args=arguments,
         train_dataset=dataset_of(read_rows(Path(job.rows))),
@@ -83,7 +84,7 @@ def train(job: SftJob) -> None:
     trainer.args.eval_on_start = bool(job.held_out) and begun is None
     trainer.train(resume_from_checkpoint=begun)
     distributed.finish(trainer, AutoTokenizer.from_pretrained(job.model), out / "model")
-    tracking.leave(trainer.state, out)
+    tracking.leave(trainer.state, out, trainer.padding())
 
 
 def _router(model: str) -> dict[str, Any]:

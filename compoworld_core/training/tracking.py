@@ -25,6 +25,7 @@ from compoworld_core.training.curriculum import Outcome
 from compoworld_core.training.distributed import gathered, is_spread
 from compoworld_core.training.history import (
     METRICS,
+    PACE,
     ROLLOUTS,
     JudgedRollout,
     Metric,
@@ -35,7 +36,6 @@ from compoworld_core.training.history import (
     write_table,
 )
 
-PACE: Final = "pace.json"
 _IS_TIME: Final = re.compile(r"(_runtime|_per_second|step_time)$")
 
 
@@ -142,14 +142,22 @@ class Tracking(TrainerCallback):  # type: ignore[misc]  # transformers is untype
             sweep(self._store, self._run, commit(self._store, self._run, state.global_step, everything))
         _wait()
 
-    def leave(self, state: TrainerState, out: Path) -> None:
-        """Lay the history into the model's folder, and how quickly it went beside it."""
+    def leave(self, state: TrainerState, out: Path, padding: float | None = None) -> None:
+        """Lay the history into the model's folder, and how quickly it went beside it.
+
+        Args:
+            state: What the trainer has reported.
+            out: Folder of the job, with the model's in it.
+            padding: See `Pace`.
+        """
         if not state.is_world_process_zero:
             return
         write_table(out / "model", METRICS, _metrics(self._phase, state))
         if self._rollouts:
             write_table(out / "model", ROLLOUTS, self._rollouts)
-        pace = Pace(seconds=self._seconds, tokens=int(self._tokens - self._tokens_before), steps=self._steps)
+        pace = Pace(
+            seconds=self._seconds, tokens=int(self._tokens - self._tokens_before), steps=self._steps, padding=padding
+        )
         (out / PACE).write_text(pace.model_dump_json(), encoding="utf-8")
 
 

@@ -7,7 +7,6 @@ Checkpoints go to the store while it runs, under the stage's key; a stage that w
 from __future__ import annotations
 
 import importlib.util
-import json
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from compoworld_core.tasks.datasets import TASKS
 from compoworld_core.training.config import GrpoSettings, Layout, SftSettings, TinyModel, TrainingConfig
 from compoworld_core.training.datasets import BASE, SFT_MODELS, keep_model, lay_out_model
 from compoworld_core.training.distributed import build_kernels
+from compoworld_core.training.history import FITTED, PACE, Pace
 from compoworld_core.training.launch import launch
 
 _HELD_OUT_EVERY: Final = 20
@@ -106,8 +106,8 @@ def fine_tune(config: SftConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseM
             settings=config.settings,
             layout=config.layout,
         )
-        _train(job, "compoworld_core.training.sft", config.layout, work)
-        _tell(work, fitting.told())
+        _train(job, "compoworld_core.training.sft", config.layout, work, shard)
+        (_model(work) / FITTED).write_text(fitting.told().model_dump_json(indent=2), encoding="utf-8")
         if config.base is None:
             shutil.copytree(base, _model(work) / BASE)
         yield from keep_model(shard.store, _model(work))
@@ -140,21 +140,18 @@ def reinforce(config: GrpoConfig, inputs: Inputs, shard: Shard) -> Iterator[Base
             layout=config.layout,
         )
         worlds = Worlds(job=job, services=inputs[SERVICES].location)
-        _train(worlds, "compoworld_core.pipeline.work.grpo_process", config.layout, work)
+        _train(worlds, "compoworld_core.pipeline.work.grpo_process", config.layout, work, shard)
         yield from keep_model(shard.store, _model(work))
 
 
-def _train(job: BaseModel, module: str, layout: Layout, work: Path) -> None:
-    """Launch a job, and have beside the model that it leaves how it went."""
+def _train(job: BaseModel, module: str, layout: Layout, work: Path, shard: Shard) -> None:
+    """Launch a job, which leaves its model, and note how quickly it went."""
     (work / "job.json").write_text(job.model_dump_json(), encoding="utf-8")
     build_kernels(layout)
     launch(layout, module, work / "job.json")
-    for record in (work / "out").glob("*.jsonl"):
-        record.replace(_model(work) / record.name)
-
-
-def _tell(work: Path, told: dict[str, object]) -> None:
-    (_model(work) / "data.json").write_text(json.dumps(told, indent=2, sort_keys=True), encoding="utf-8")
+    pace = work / "out" / PACE
+    if pace.exists():  # on the first of several nodes
+        shard.notes["pace"] = Pace.model_validate_json(pace.read_text(encoding="utf-8"))
 
 
 def _model(work: Path) -> Path:
