@@ -15,6 +15,7 @@ from compoworld_core.errors import InputError
 from compoworld_core.training.memory import Offload
 
 RewardName = Literal["completion_focused", "uniform", "binary"]
+Sampling = Literal["uniform", "need"]
 
 FLOOR: Final = 0.01
 """λ: the least weight of a criterion before normalisation, so that one which all pass still counts."""
@@ -125,6 +126,8 @@ class GrpoSettings(Data):
         tasks_per_step: Groups whose rollouts make one optimiser step.
         updates: Optimiser steps on the same rollouts. With one, old and new policy are equal and clipping never acts.
         floor: λ of the completion-focused reward.
+        sampling: Which tasks are next: `uniform` has all equally often, `need` more of those that groups fail lately.
+        replay: Let a stored success of the task join a group that fails a criterion as a whole.
     """
 
     seed: int = 0
@@ -140,6 +143,8 @@ class GrpoSettings(Data):
     temperature: float = Field(default=1.0, gt=0)
     reward: RewardName = "completion_focused"
     floor: float = Field(default=FLOOR, gt=0, le=1)
+    sampling: Sampling = "uniform"
+    replay: bool = False
 
 
 class TrainingConfig(Data):

@@ -41,8 +41,7 @@ class WorldEnvironment:
         try:
             self._gateway = Gateway(open_world(self._task.recipe, self._catalogue))
         except Exception as error:
-            kind: ErrorKind = "world" if isinstance(error, InputError) else "bug"
-            self._error = EpisodeError.of(kind, error)
+            self._error = _failure(error)
 
     def list_services(self) -> str:
         """List the names of all services that are available."""
@@ -79,7 +78,7 @@ class WorldEnvironment:
         try:
             return json_text(self._gateway.call(name, arguments))
         except Exception as error:
-            self._gateway, self._error = None, EpisodeError.of("bug", error)
+            self._gateway, self._error = None, _failure(error)
             return "{}"
 
     def _verdict(self, answer: str | None) -> Verdict | EpisodeError:
@@ -89,7 +88,12 @@ class WorldEnvironment:
         try:
             return verify(self._task.rubric, self._gateway.world, answer)
         except Exception as error:
-            return EpisodeError.of("bug", error)
+            return _failure(error)
+
+
+def _failure(error: Exception) -> EpisodeError:
+    kind: ErrorKind = "world" if isinstance(error, InputError) else "bug"
+    return EpisodeError.of(kind, error)
 
 
 for _method in (

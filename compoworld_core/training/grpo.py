@@ -7,17 +7,20 @@ and new policy are the same and no clip ever acts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
 from compoworld_core.data import Data
+from compoworld_core.rollouts.trajectory import EpisodeError
 from compoworld_core.storage.digest import JsonObject
 from compoworld_core.tasks.task import Task
 from compoworld_core.training import distributed
 from compoworld_core.training.config import GrpoSettings, Layout
+from compoworld_core.training.curriculum import Curriculum, Outcome
 from compoworld_core.training.group_reward import GroupReward, Reward
 from compoworld_core.training.reward import REWARDS, completion_focused_reward
+from compoworld_core.training.successes import Successes, read_successes
 from compoworld_core.worlds.catalogue import Catalogue
 
 
@@ -27,6 +30,7 @@ class GrpoJob(Data):
     Attributes:
         model: Folder of the model and tokenizer to start from.
         tasks: JSONL of tasks.
+        successes: JSONL of stored successes of these tasks, which may be replayed; none if left out.
         out: Folder for the trained model with its history, and local checkpoints.
         store: URI of the store that keeps checkpoints.
         run: The training run's name there.
@@ -34,6 +38,7 @@ class GrpoJob(Data):
 
     model: str
     tasks: str
+    successes: str | None = None
     out: str
     store: str
     run: str
@@ -77,7 +82,8 @@ def trainer_arguments(job: GrpoJob) -> JsonObject:
         "temperature": settings.temperature,
         "max_completion_length": settings.completion_tokens,
         "chat_template_kwargs": {"enable_thinking": False},
-        "save_steps": layout.save_every,
+        "save_steps": -(-layout.save_every // settings.updates) * settings.updates,  # rollouts are not kept in between
+        "router_aux_loss_coef": 0.0,
         "seed": settings.seed,
         "data_seed": settings.seed,
         **(vllm if layout.generation != "transformers" else {}),
@@ -96,26 +102,49 @@ def train(job: GrpoJob, tasks: Iterable[Task], catalogue: Catalogue) -> None:
     import torch
     from datasets import Dataset, Features, Json, List, Value
     from transformers import AutoModelForCausalLM, AutoTokenizer
-    from trl import GRPOConfig, GRPOTrainer
+    from trl import GRPOConfig
 
     from compoworld_core.training.environment import environments, prompt_rows
     from compoworld_core.training.tracking import Tracking
+    from compoworld_core.training.world_trainer import WorldTrainer, rendering
 
-    tasks, out = tuple(tasks), Path(job.out)
-    tracking = Tracking(job.store, job.run, "grpo")
+    tasks, out, settings = tuple(tasks), Path(job.out), job.settings
+    arguments = GRPOConfig(**trainer_arguments(job))  # first: it decides how weights are loaded
     tokenizer = AutoTokenizer.from_pretrained(job.model)
+    rows = {row["task_id"]: row for row in prompt_rows(tasks, catalogue)}
+    successes = Successes(
+        read_successes(Path(job.successes)) if job.successes else (),
+        {task: row["prompt"] for task, row in rows.items()},
+        rendering(tokenizer),
+        end_of_turn=tokenizer.eos_token_id,
+        longest=settings.completion_tokens,
+    )
+    curriculum = Curriculum(
+        tasks, settings.sampling, count=settings.tasks_per_step, rollouts=settings.rollouts, seed=settings.seed
+    )
+    tracking = Tracking(job.store, job.run, "grpo")
+
+    def note(outcomes: Sequence[Outcome], errors: Sequence[EpisodeError]) -> None:
+        curriculum.note(outcomes)
+        tracking.note_rollouts(outcomes, errors)
+
     precision = torch.float32 if job.layout.device == "cpu" else torch.bfloat16
-    trainer = GRPOTrainer(
+    trainer = WorldTrainer(
         model=AutoModelForCausalLM.from_pretrained(job.model, dtype=precision),
-        args=GRPOConfig(**trainer_arguments(job)),
+        args=arguments,
         train_dataset=Dataset.from_list(
-            prompt_rows(tasks, catalogue), features=Features({"prompt": List(Json()), "task_id": Value("string")})
+            list(rows.values()), features=Features({"prompt": List(Json()), "task_id": Value("string")})
         ),
         processing_class=tokenizer,
-        reward_funcs=GroupReward(job.settings.rollouts, reward_of(job.settings), on_outcomes=tracking.note_rollouts),
         environment_factory=environments(tasks, catalogue),
         callbacks=[tracking],
+        curriculum=curriculum,
+        rows=rows,
+        group_reward=GroupReward(settings.rollouts, reward_of(settings), stored=successes.of, on_outcomes=note),
+        successes=successes,
     )
-    trainer.train(resume_from_checkpoint=tracking.resume(out / "checkpoints"))
+    checkpoint = tracking.resume(out / "checkpoints")
+    curriculum.note(tracking.outcomes)
+    trainer.train(resume_from_checkpoint=checkpoint)
     distributed.finish(trainer, AutoTokenizer.from_pretrained(job.model), out / "model")
     tracking.leave(trainer.state, out)

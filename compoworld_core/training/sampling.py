@@ -102,11 +102,30 @@ def draw_tasks(weights: Mapping[str, float], count: int, *, seed: int, step: int
     Raises:
         InputError: There are fewer tasks than that.
     """
-    if count > len(weights):
-        raise InputError(f"{count} different tasks are wanted for a step, there are {len(weights)}")
+    _check_enough(count, len(weights))
     rng = random.Random(f"{seed}/{step}")
     waits = {task: -math.log(1 - rng.random()) / weights[task] for task in sorted(weights)}
     return sorted(waits, key=lambda task: (waits[task], task))[:count]
+
+
+def pass_over_tasks(tasks: Collection[str], count: int, *, seed: int, step: int) -> list[str]:
+    """The tasks of a step where all are drawn equally often, in passes over all of them.
+
+    Every pass has an order of its own. Tasks that do not fill a step are left out of their pass.
+
+    Raises:
+        InputError: There are fewer tasks than that.
+    """
+    _check_enough(count, len(tasks))
+    number, place = divmod(step, len(tasks) // count)
+    order = sorted(tasks)
+    random.Random(f"{seed}/{number}").shuffle(order)
+    return order[place * count : (place + 1) * count]
+
+
+def _check_enough(wanted: int, tasks: int) -> None:
+    if wanted > tasks:
+        raise InputError(f"{wanted} different tasks are wanted for a step, there are {tasks}")
 
 
 def _mean(values: Iterable[float]) -> float:
