@@ -89,13 +89,14 @@ STAGES: Final[tuple[Stage[Any], ...]] = (
     Stage(
         name="grpo",
         config=training.GrpoConfig,
-        inputs=(SERVICES, TASKS, SFT_MODELS),
+        inputs=(SERVICES, TASKS, TRAJECTORIES, SFT_MODELS),
         outputs=(GRPO_MODELS,),
         plan=training.plan,
         run=training.reinforce,
         rooms=("training", "library"),
         deterministic=False,
         extra="train",
+        reads=training.reads,
     ),
     Stage(
         name="evaluate",

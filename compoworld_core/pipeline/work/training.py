@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
@@ -22,13 +22,14 @@ from compoworld_core.rollouts.export import export_records
 from compoworld_core.rollouts.selection import SelectionRules, select
 from compoworld_core.rollouts.trajectory import TRAJECTORIES
 from compoworld_core.services.datasets import SERVICES
-from compoworld_core.storage import canonical_json
+from compoworld_core.storage import DatasetType, canonical_json
 from compoworld_core.tasks.datasets import TASKS
 from compoworld_core.training.config import GrpoSettings, Layout, SftSettings, TinyModel, TrainingConfig
 from compoworld_core.training.datasets import BASE, SFT_MODELS, keep_model, lay_out_model
 from compoworld_core.training.distributed import build_kernels
 from compoworld_core.training.history import FITTED, PACE, Pace
 from compoworld_core.training.launch import launch
+from compoworld_core.training.successes import stored_successes, write_successes
 
 _HELD_OUT_EVERY: Final = 20
 """One conversation of so many is not trained on; its loss is measured."""
@@ -62,6 +63,11 @@ class GrpoConfig(_Config):
     def of(cls, training: TrainingConfig) -> GrpoConfig:
         """Out of the section `training`."""
         return cls(settings=training.grpo, layout=training.layout)
+
+
+def reads(config: GrpoConfig) -> tuple[DatasetType[Any], ...]:
+    """What reinforcement learning reads: trajectories only where some may be replayed."""
+    return (SERVICES, TASKS, *((TRAJECTORIES,) if config.settings.replay else ()), SFT_MODELS)
 
 
 def plan(config: _Config, inputs: Inputs) -> int:
@@ -117,7 +123,7 @@ def reinforce(config: GrpoConfig, inputs: Inputs, shard: Shard) -> Iterator[Base
     """The files of the model that learned from its rollouts.
 
     Raises:
-        InputError: The training libraries are missing, or there is no task to learn from.
+        InputError: The training libraries are missing, or there is no task to learn from or no success to replay.
     """
     require_libraries()
     from compoworld_core.pipeline.work.grpo_process import Worlds
@@ -130,9 +136,18 @@ def reinforce(config: GrpoConfig, inputs: Inputs, shard: Shard) -> Iterator[Base
         work = Path(name)
         base = lay_out_model(shard.store, inputs[SFT_MODELS], work / "base")
         (work / "tasks.jsonl").write_text("\n".join(map(canonical_json, tasks)), encoding="utf-8")
+        if config.settings.replay:
+            successes = stored_successes(inputs[TRAJECTORIES], (task.id for task in tasks))
+            if not successes:
+                raise InputError(
+                    "grpo: training.grpo.replay needs verified trajectories of rl tasks, and there are none; let "
+                    "distill.splits have rl, too"
+                )
+            write_successes(successes, work / "successes.jsonl")
         job = GrpoJob(
             model=str(base),
             tasks=str(work / "tasks.jsonl"),
+            successes=str(work / "successes.jsonl") if config.settings.replay else None,
             out=str(work / "out"),
             store=shard.store.uri,
             run=shard.key,

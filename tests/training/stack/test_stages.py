@@ -18,7 +18,7 @@ tasks: {profile: easy, count: 14, held_out_services: 0, shares: {sft: 2, rl: 1}}
 training:
   tiny: {layers: 1, hidden: 64, heads: 2, vocabulary: 1024}
   sft: {context_tokens: 3072, epochs: 1, global_batch: 2}
-  grpo: {context_tokens: 3072, completion_tokens: 64, steps: 2, rollouts: 2, tasks_per_step: 1}
+  grpo: {context_tokens: 3072, completion_tokens: 64, steps: 2, rollouts: 2, tasks_per_step: 1, sampling: need, replay: true}
   layout: {device: cpu, gradient_checkpointing: false, save_every: 2}
 """
 
