@@ -1,0 +1,95 @@
+{{/* Names are fixed: workflows refer to them, so there is one release in a namespace. */}}
+
+{{- define "compoworld.labels" -}}
+app.kubernetes.io/name: compoworld
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: compoworld
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}
+
+{{- define "compoworld.tag" -}}
+{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{/* What the standard `restricted` wants of a pod. */}}
+{{- define "compoworld.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 10001
+runAsGroup: 10001
+fsGroup: 10001
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{/* What it wants of a container, and a root that cannot be written. */}}
+{{- define "compoworld.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}
+
+{{/* Variables of the store, as jobs have them. */}}
+{{- define "compoworld.storeEnvironment" -}}
+- configMapRef:
+    name: compoworld-environment
+- secretRef:
+    name: compoworld-store
+    optional: true
+{{- end }}
+
+{{/* Pods of jobs and of this chart, but for an author's, which may reach fewer places. */}}
+{{- define "compoworld.ownPods" -}}
+matchLabels:
+  app.kubernetes.io/part-of: compoworld
+{{- include "compoworld.notAuthors" . }}
+{{- end }}
+
+{{- define "compoworld.notAuthors" }}
+{{- if .Values.author.addresses }}
+matchExpressions:
+  - key: app.kubernetes.io/component
+    operator: NotIn
+    values: [synthesize-shard]
+{{- end }}
+{{- end }}
+
+{{- define "compoworld.ports" -}}
+{{- range . }}
+- port: {{ . }}
+  protocol: TCP
+{{- end }}
+{{- end }}
+
+{{/* Refuses what a schema cannot express. */}}
+{{- define "compoworld.check" -}}
+{{- if and .Values.seaweedfs.enabled (ne .Values.store (printf "s3://%s" .Values.seaweedfs.bucket)) (not (hasPrefix (printf "s3://%s/" .Values.seaweedfs.bucket) .Values.store)) }}
+{{- fail (printf "seaweedfs.enabled: store is %s, which is not in SeaweedFS's bucket; set store to s3://%s/main" .Values.store .Values.seaweedfs.bucket) }}
+{{- end }}
+{{- if and .Values.metrics.serviceMonitor.enabled (not .Values.metrics.pushgateway.enabled) (not .Values.seaweedfs.enabled) }}
+{{- fail "metrics.serviceMonitor.enabled: there is nothing to ask; enable metrics.pushgateway" }}
+{{- end }}
+{{- if and .Values.author.addresses (not .Values.networkPolicy.enabled) }}
+{{- fail "author.addresses: nothing cuts pi off without policies; enable networkPolicy" }}
+{{- end }}
+{{- range $name, $value := .Values.config }}
+{{- if has $name (list "store" "workers") }}
+{{- fail (printf "config.%s: is set by the chart; remove it%s" $name (ternary " and set store" "" (eq $name "store"))) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "compoworld.fromPrometheus" -}}
+{{- $root := index . 0 -}}
+{{- if $root.Values.metrics.serviceMonitor.enabled -}}
+- from:
+    - namespaceSelector:
+        matchLabels:
+          kubernetes.io/metadata.name: {{ $root.Values.metrics.serviceMonitor.namespace }}
+  ports:
+    - port: {{ index . 1 }}
+      protocol: TCP
+{{- end }}
+{{- end }}
