@@ -20,6 +20,7 @@ class Published(Data):
         title: What a reader is told that it is.
         metric: As the benchmark's adapter calls it.
         unit: Of the scores: percent of what can be reached, or a reward from 0 to 1.
+        is_share: Whether they are shares of tasks that pass.
         is_change: Whether the scores are changes against a base model's.
         tasks: How many units are scored; None where that is not known.
         trials: Attempts at each; None where that is not known.
@@ -34,6 +35,7 @@ class Published(Data):
     title: str
     metric: str
     unit: Literal["percent", "reward"] = "percent"
+    is_share: bool = False
     is_change: bool = False
     tasks: int | None = None
     trials: int | None = None
