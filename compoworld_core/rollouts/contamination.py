@@ -130,11 +130,11 @@ def _texts(data: bytes, path: Path) -> Iterator[str]:
         raise InputError(f"{path}: is not UTF-8 text: byte {error.start + 1}") from error
     match path.suffix.lower():
         case ".json":
-            yield from _strings(_parsed(text, str(path)))
+            yield from strings(_parsed(text, str(path)))
         case ".jsonl":
             for number, line in enumerate(text.split("\n"), 1):
                 if line.strip():
-                    yield from _strings(_parsed(line, f"{path}:{number}"))
+                    yield from strings(_parsed(line, f"{path}:{number}"))
         case _:
             yield text
 
@@ -146,7 +146,8 @@ def _parsed(text: str, place: str) -> Any:
         raise InputError(f"{place}: is not JSON: {error}") from None
 
 
-def _strings(value: Any) -> Iterator[str]:
+def strings(value: Any) -> Iterator[str]:
+    """Every string in a JSON value, names of fields among them, in no order that means anything."""
     ahead = [value]
     while ahead:
         item = ahead.pop()
