@@ -18,7 +18,7 @@ from compoworld_core.evaluation.collection import Collection, Gap, Metric
 from compoworld_core.evaluation.harness import harness_version, require, run_job
 from compoworld_core.evaluation.order import Job, Needs, Order, Pin
 from compoworld_core.evaluation.results import read_json
-from compoworld_core.evaluation.secrets import Secrets
+from compoworld_core.evaluation.secrets import Secrets, secrets_in
 from compoworld_core.evaluation.trial import Trial
 from compoworld_core.storage.digest import canonical_json, to_plain
 
@@ -106,7 +106,7 @@ class Benchmark(ABC):
         if (folder / PROVENANCE).exists():
             versions["harness"] = read_json(folder / PROVENANCE).at("harness").text()
         plain = to_plain(collection) | {"versions": versions}
-        return Collection.model_validate(Secrets().strip(plain))
+        return Collection.model_validate(Secrets(secrets_in(folder)).strip(plain))
 
     def needs_for(self, order: Order) -> Needs:
         """What an order needs, where that depends on its options."""

@@ -16,6 +16,9 @@ _SECRET_FIELD: Final = re.compile(
     re.IGNORECASE,
 )
 _SECRET_VARIABLE: Final = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
+_IN_DOCUMENT: Final = re.compile(
+    rb'"[\w-]*(?:api[_-]?key|authorization)"\s*:\s*"(?:(?:bearer|basic) )?([^"\\]{6,})"', re.IGNORECASE
+)
 _IN_TEXT: Final = re.compile(
     r"(?P<before>\b(?:authorization\W{1,4}(?:bearer|basic)|bearer|api[_-]?key\W{1,4})\s*)(?P<secret>[^\s\"',;}\]\\]{6,})",
     re.IGNORECASE,
@@ -89,6 +92,15 @@ class Secrets:
                 return json.dumps(stripped, ensure_ascii=False, indent=2)
             return text
         return self.strip_text(text)
+
+
+def secrets_in(folder: Path) -> set[str]:
+    """Values that stand in the JSON files below a folder where a field's name says that they are keys."""
+    found = set()
+    for file in sorted(folder.rglob("*.json")):
+        if file.is_file():
+            found |= {value.decode("utf-8", "replace") for value in _IN_DOCUMENT.findall(file.read_bytes())}
+    return found
 
 
 def is_secret_variable(name: str) -> bool:

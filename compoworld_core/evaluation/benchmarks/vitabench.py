@@ -141,9 +141,7 @@ def _entry(served: Served, variable: str) -> Mapping[str, Any]:
 def _parts(benchmark: VitaBench, order: Order) -> list[str]:
     parts = [part.strip() for part in benchmark.option(order, "domains").split(",")]
     if unknown := [part for part in parts if part not in _DOMAINS]:
-        raise InputError(
-            f"{benchmark.name}: domains={','.join(parts)}: {unknown[0]!r} is none of {', '.join(_DOMAINS)}"
-        )
+        raise InputError(f"{benchmark.name}: option domains: {unknown[0]!r} is none of {', '.join(_DOMAINS)}")
     return parts
 
 
