@@ -26,6 +26,7 @@ from compoworld_core.rollouts.likeness import runs, shingles, words
 NEAREST: Final = 5
 """Pairs of a task and its nearest record that are shown of each benchmark."""
 
+_SHOWN: Final = 20
 _NAMES: Final = ("task_id", "id", "name", "sample_id", "example_id")
 _TEXT: Final = (".md", ".txt")
 _READ: Final = (".json", ".jsonl", *_TEXT)
@@ -234,6 +235,21 @@ def _summed_up(
         overlaps=tuple(overlaps),
         nearest=tuple(sorted(nearest, key=lambda pair: (-pair.likeness, pair.task))[:NEAREST]),
     )
+
+
+def lines(found: Sequence[Contamination]) -> Iterator[str]:
+    """What was found, in words."""
+    for item in found:
+        yield (
+            f"{item.benchmark}: {item.overlapped:,} of {item.testable:,} tasks ({100 * item.share:.1f} %) stand in "
+            f"{item.records:,} records; {item.tasks - item.testable:,} more are too short to tell"
+        )
+        for pair in item.overlaps[:_SHOWN]:
+            yield f"  {pair.task} in {pair.record}: “{pair.common}”"
+        if len(item.overlaps) > _SHOWN:
+            yield f"  … {len(item.overlaps) - _SHOWN:,} more; --json lists them all"
+        for pair in item.nearest:
+            yield f"  nearest: {pair.task} and {pair.record}, {100 * pair.likeness:.0f} % of the task's word sequences"
 
 
 class _Runs:

@@ -13,7 +13,7 @@ from compoworld_core.evaluation.comparison import Compared, Run, compare
 from compoworld_core.evaluation.intervals import headline_interval
 from compoworld_core.evaluation.published import published
 from compoworld_core.evaluation.trial import EVALUATIONS
-from compoworld_core.storage import DatasetLocation, Store, read_dataset, read_sidecars
+from compoworld_core.storage import DatasetLocation, Store, digest, read_dataset, read_sidecars
 
 _COMMIT: Final = "_DATASET.json"
 
@@ -38,7 +38,7 @@ def compare_collections(collections: Iterable[Collection]) -> tuple[Compared, ..
     Raises:
         InputError: There is none.
     """
-    unique = {(item.benchmark, item.model, item.rows): item for item in collections}
+    unique = {digest([row.model_dump() for row in item.rows]): item for item in collections}
     if not unique:
         raise InputError("there are no results of benchmarks to compare; collect some with --results and --store")
     return compare(list(_runs(unique.values())), published())

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from compoworld_core.errors import InputError
+
+if TYPE_CHECKING:
+    from compoworld_core.evaluation.collection import Collection
 
 _Text = str | None
 _Number = int | None
@@ -66,9 +69,31 @@ def with_benchmarks(held_out: Callable[..., None]) -> Callable[..., None]:
         option: Annotated[
             list[str] | None, typer.Option("--option", help="name=value of the benchmark's own options; repeatable.")
         ] = None,
+        compare: Annotated[
+            bool, typer.Option("--compare", help="Put what the store has, and this run, beside published figures.")
+        ] = False,
+        table: Annotated[
+            list[str] | None,
+            typer.Option("--table", help="File for the comparison: .html, .md, .parquet, .json; repeatable."),
+        ] = None,
+        contamination: Annotated[
+            _Place,
+            typer.Option(
+                "--contamination", help="Folder with tasks of benchmarks, one folder each: are they trained on?"
+            ),
+        ] = None,
+        records: Annotated[
+            _Place, typer.Option("--records", help="For --contamination: training records, as `export` writes them.")
+        ] = None,
         as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")] = False,
         debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     ) -> None:
+        if contamination is not None or records is not None:
+            _check_contamination(contamination, records, as_json)
+            return
+        if benchmark is None and (compare or table):
+            _compare(config, store, (), table, as_json)
+            return
         if benchmark is None:
             if results is not None:
                 raise InputError("--results: name the benchmark that they are of, such as `evaluate tau3-banking`")
@@ -91,9 +116,50 @@ def with_benchmarks(held_out: Callable[..., None]) -> Callable[..., None]:
             from compoworld_core.storage import open_store
 
             outcome = store_rows(open_store(store), outcome)
-        if as_json:
-            sys.stdout.write(json.dumps(document(outcome), ensure_ascii=False, indent=2) + "\n")
+        if compare or table:
+            _compare(config, store, (outcome.collection,), table, as_json)
+        elif as_json:
+            _print_json(document(outcome))
         else:
             sys.stdout.write("\n".join(lines(outcome)) + "\n")
 
     return evaluate
+
+
+def _print_json(found: Any) -> None:
+    sys.stdout.write(json.dumps(found, ensure_ascii=False, indent=2) + "\n")
+
+
+def _compare(
+    config: _Place, store: _Text, made: Sequence[Collection], tables: Sequence[str] | None, as_json: bool
+) -> None:
+    """Compare the collections of a store, with those that were just made."""
+    from compoworld_core.evaluation.comparison_table import show, write
+    from compoworld_core.pipeline.comparing import compare_collections, stored_collections
+    from compoworld_core.pipeline.config import load_config
+    from compoworld_core.storage import open_store
+
+    kept = stored_collections(open_store(load_config(config, flags={"store": store}).store))
+    compared = compare_collections([*kept, *made])
+    for target in tables or ():
+        write(compared, target)
+    if as_json:
+        _print_json([line.model_dump(mode="json") for line in compared])
+    elif not tables:
+        show(compared)
+
+
+def _check_contamination(folder: _Place, records: _Place, as_json: bool) -> None:
+    """Look for tasks of benchmarks in training records."""
+    from compoworld_core.evaluation.contamination import check, lines, read_records, read_tasks
+
+    if folder is None or records is None:
+        raise InputError(
+            "name both: --contamination, a folder with tasks of benchmarks, and --records, a file that `compoworld "
+            "export` wrote"
+        )
+    found = check(read_tasks(folder), read_records(records))
+    if as_json:
+        _print_json([item.model_dump(mode="json") for item in found])
+    else:
+        sys.stdout.write("\n".join(lines(found)) + "\n")

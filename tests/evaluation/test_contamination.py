@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from compoworld_core.errors import InputError
 from compoworld_core.evaluation.contamination import (
@@ -100,12 +98,11 @@ def test_benchmarks_are_counted_apart() -> None:
     assert (two.benchmark, two.overlapped, two.records) == ("two", 0, 0)
 
 
-@given(st.lists(st.sampled_from("a b c d e f g h i j k l m n o p".split()), min_size=13, max_size=30), st.data())
-def test_any_thirteen_words_of_a_task_are_found(said: list[str], data: st.DataObject) -> None:
-    start = data.draw(st.integers(0, len(said) - 13))
-    part = " ".join(said[start : start + 13])
+@pytest.mark.parametrize("start", range(len(ORDER.split()) - 12))
+def test_any_thirteen_words_of_a_task_are_found(start: int) -> None:
+    part = " ".join(ORDER.split()[start : start + 13])
 
-    assert only([task(" ".join(said))], a=f"x {part} y").overlapped == 1
+    assert only([task(ORDER)], a=f"and {part} again").overlapped == 1
 
 
 def test_tasks_are_read_from_every_form_and_named(tmp_path: Path) -> None:
