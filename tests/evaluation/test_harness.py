@@ -1,0 +1,243 @@
+"""Running a harness: what is missing is told before anything is spent, and it learns no secrets but its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compoworld_core.errors import CompoWorldError, InputError
+from compoworld_core.evaluation.harness import FINISHED, LOG, harness_version, require, run_job
+from compoworld_core.evaluation.order import Job, Needs, Order, Pin
+from compoworld_core.llm.config import Endpoint
+from tests.evaluation.benchmarks.written import CANARY, order
+
+HERE = ">=3.11,<4.0"
+PIN = Pin(repository="someone/harness", package="pydantic", version=__import__("pydantic").VERSION)
+
+
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **fields: Any) -> Order:
+    """An order for a harness that is this interpreter."""
+    monkeypatch.setenv("AGENT_KEY", CANARY)
+    monkeypatch.setenv("JUDGE_KEY", f"{CANARY}-judge")
+    (tmp_path / "harness").mkdir(exist_ok=True)
+    return order(tmp_path, python=Path(sys.executable), **fields)
+
+
+def test_an_order_with_all_that_is_needed_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs = Needs(python=HERE, module="pydantic", judge=True)
+
+    require("b", PIN, needs, {"mode": "x"}, asked(tmp_path, monkeypatch, options={"mode": "y"}))
+
+
+@pytest.mark.parametrize(
+    ("pin", "needs", "fields", "told"),
+    [
+        pytest.param(PIN, Needs(python=">=3.99"), {}, r"is Python 3\.\d+\.\d+; it needs >=3.99", id="python"),
+        pytest.param(PIN, Needs(module="no_such_module"), {}, "has no module no_such_module", id="module"),
+        pytest.param(PIN, Needs(files=("data/x.json",)), {}, "data/x.json: is missing", id="data"),
+        pytest.param(PIN, Needs(user=True), {}, "a model has to play the user", id="user"),
+        pytest.param(PIN, Needs(judge=True), {"judge": None}, "a model has to judge", id="judge"),
+        pytest.param(PIN, Needs(secrets=("NO_SUCH_SECRET",)), {}, "NO_SUCH_SECRET is not set", id="secret"),
+        pytest.param(PIN, Needs(), {"options": {"colour": "red"}}, "no option 'colour'; there are mode", id="option"),
+        pytest.param(
+            Pin(repository="a/b", package="pydantic", version="0.1"), Needs(), {}, "is pinned to 0.1", id="version"
+        ),
+        pytest.param(
+            Pin(repository="a/b", commit="a" * 40), Needs(), {}, "say with --revision which one it is", id="unknown"
+        ),
+        pytest.param(
+            Pin(repository="a/b", commit="a" * 40), Needs(), {"revision": "b" * 40},
+            "is at bbbbbbbbbbbb; the benchmark is pinned to commit aaaaaaaaaaaa", id="commit",
+        ),
+        pytest.param(Pin(repository="a/b"), Needs(), {}, "say with --revision which one it is", id="unpinned"),
+        pytest.param(PIN, Needs(), {"python": "/no/python"}, "there is no such interpreter", id="interpreter"),
+        pytest.param(PIN, Needs(), {"harness": "/no/harness"}, "github.com/someone/harness", id="harness"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pin: Pin, needs: Needs, fields: dict[str, Any], told: str
+) -> None:
+    given = asked(tmp_path, monkeypatch)
+    changed = Order.model_validate({**dict(given), **fields})
+
+    with pytest.raises(InputError, match=told):
+        require("b", pin, needs, {"mode": "x"}, changed)
+
+
+def test_all_that_is_missing_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = asked(tmp_path, monkeypatch)
+    monkeypatch.delenv("AGENT_KEY")
+
+    with pytest.raises(InputError) as caught:
+        require("b", PIN, Needs(user=True, files=("x",), secrets=("NO_SUCH_SECRET",)), {}, given)
+
+    told = str(caught.value)
+    assert all(part in told for part in ("play the user", "/x: is missing", "NO_SUCH_SECRET", "AGENT_KEY is not set"))
+
+
+def test_containers_need_a_docker_that_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = asked(tmp_path, monkeypatch)
+    docker = tmp_path / "bin/docker"
+    docker.parent.mkdir()
+    monkeypatch.setenv("PATH", str(docker.parent))
+    with pytest.raises(InputError, match="there is no docker; set DOCKER_HOST"):
+        require("b", PIN, Needs(docker=True), {}, given)
+
+    docker.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('cannot connect')\n")
+    docker.chmod(0o755)
+    with pytest.raises(InputError, match=r"docker has no server: .*cannot connect"):
+        require("b", PIN, Needs(docker=True), {}, given)
+
+
+def test_a_checkout_tells_its_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Path(__file__).parents[2]
+    if not (here / ".git").exists():
+        pytest.skip("the tests are not run in a checkout")
+
+    version = harness_version(PIN, asked(tmp_path, monkeypatch, harness=here))
+
+    assert len(version) == 40
+    assert harness_version(PIN, asked(tmp_path, monkeypatch)) == PIN.version
+
+
+def job(code: str, **fields: Any) -> Job:
+    """A harness that is a line of Python."""
+    return Job(**{"name": "part", "command": (sys.executable, "-c", code), "done": "out.txt", **fields})
+
+
+SAY = "open('out.txt', 'w').write('done')"
+
+
+def test_a_finished_job_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = asked(tmp_path, monkeypatch)
+    count = job("open('out.txt', 'a').write('x')")
+
+    run_job(given, count)
+    run_job(given, count)
+
+    assert (tmp_path / "out/part/out.txt").read_text() == "x"
+
+
+def test_a_job_that_fails_is_not_finished_and_shows_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = asked(tmp_path, monkeypatch)
+
+    with pytest.raises(CompoWorldError, match=r"part: the harness ended with 3; the end of .*\n  it broke"):
+        run_job(given, job(f"{SAY}; print('it broke'); raise SystemExit(3)"))
+
+    assert not (tmp_path / "out/part" / FINISHED).exists()
+    run_job(given, job(SAY))
+    assert (tmp_path / "out/part" / FINISHED).exists()
+
+
+def test_a_job_that_leaves_no_results_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CompoWorldError, match=r"the harness left no out.txt"):
+        run_job(asked(tmp_path, monkeypatch), job("pass"))
+
+
+def test_a_harness_is_told_its_own_keys_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = asked(tmp_path, monkeypatch)
+    monkeypatch.setenv("SEARCH_KEY", "search-0123456789")
+    monkeypatch.setenv("OTHER_SECRET", "other-0123456789")
+    code = (
+        "import hashlib, json, os\n"
+        "found = {name: hashlib.sha256(value.encode()).hexdigest() for name, value in os.environ.items()}\n"
+        "open('out.txt', 'w').write(json.dumps(found))"
+    )
+
+    run_job(
+        given,
+        job(code, keys={"KEY": given.agent.endpoint, "FREE": Endpoint(base_url="http://h/v1")}, passed=("SEARCH_KEY",)),
+    )
+
+    told = json.loads((tmp_path / "out/part/out.txt").read_text())
+    assert {"KEY", "FREE", "SEARCH_KEY", "PATH"} <= told.keys()
+    assert not {"AGENT_KEY", "JUDGE_KEY", "OTHER_SECRET"} & told.keys()
+
+
+def test_a_config_file_with_a_key_exists_in_memory_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = asked(tmp_path, monkeypatch)
+    code = (
+        "import json, os\n"
+        "path = os.environ['CONFIG']\n"
+        "assert os.path.exists(path)\n"
+        "read = [json.load(open(path)) for _ in range(2)]\n"
+        "assert read[0] == read[1] and read[0]['key'].startswith('Bearer sk-canary'), read\n"
+        "open('out.txt', 'w').write(str(len(read[0]['key'])))"
+    )
+
+    run_job(given, job(code, keys={"KEY": given.agent.endpoint}, sealed={"CONFIG": '{"key": "Bearer ${KEY}"}'}))
+
+    assert (tmp_path / "out/part/out.txt").read_text() == str(len(f"Bearer {CANARY}"))
+
+
+def test_a_question_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_job(asked(tmp_path, monkeypatch), job("open('out.txt', 'w').write(input())", answers="y\n"))
+
+    assert (tmp_path / "out/part/out.txt").read_text() == "y"
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_no_key_stays_in_what_a_harness_wrote_however_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    given = asked(tmp_path, monkeypatch)
+    leaking = (
+        "import json, os, sys\n"
+        "key = os.environ['KEY']\n"
+        "said = {'info': {'llm_args': {'api_key': key}}, 'error': 'with ' + key}\n"
+        "json.dump(said, open('out.txt', 'w'))\n"
+        "open('models.yaml', 'w').write('headers: {Authorization: Bearer ' + key + '}')\n"
+        "print('asked with', key)\n"
+        f"sys.exit({code})"
+    )
+
+    with pytest.raises(CompoWorldError, match=r"asked with \[secret\]") if code else nullcontext() as caught:
+        run_job(given, job(leaking, keys={"KEY": given.agent.endpoint}))
+
+    assert CANARY not in str(caught)
+    texts = {file.name: file.read_text() for file in (tmp_path / "out").rglob("*") if file.is_file()}
+    assert {"out.txt", "models.yaml", LOG} <= texts.keys()
+    assert not any(CANARY in text for text in texts.values())
+
+
+def test_what_a_harness_leaves_running_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = (
+        "import subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "open('out.txt', 'w').write(str(child.pid))"
+    )
+
+    run_job(asked(tmp_path, monkeypatch), job(code))
+
+    assert _ends(int((tmp_path / "out/part/out.txt").read_text()))
+
+
+def _ends(process: int) -> bool:
+    try:
+        handle = os.pidfd_open(process)
+    except ProcessLookupError:
+        return True
+    return bool(select.select([handle], [], [], 10)[0])
+
+
+def test_a_harness_that_cannot_be_started_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="no-such-program: cannot be started"):
+        run_job(asked(tmp_path, monkeypatch), job("", command=("no-such-program",)))
+
+
+def test_a_program_is_looked_for_beside_the_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.defpath)
+    given = asked(tmp_path, monkeypatch)
+
+    run_job(given, job("", command=(Path(sys.executable).name, "-c", SAY)))
+
+    assert (tmp_path / "out/part/out.txt").exists()
