@@ -42,7 +42,7 @@ class Service(Generic[StateT]):
         if (arguments := get_args(base)) and isinstance(arguments[0], type):
             cls.state_class = arguments[0]
         if "name" not in vars(cls):
-            cls.name = "".join(f"_{c.lower()}" if c.isupper() else c for c in cls.__name__).lstrip("_")
+            cls.name = snake_case(cls.__name__)
         cls.tools = {}
         for _, function in inspect.getmembers_static(cls, Tool.is_marked):
             made = Tool(function)
@@ -94,3 +94,8 @@ class Service(Generic[StateT]):
             original_name=cls.name,
             tools=tuple(cls.tools[name].spec for name in sorted(cls.tools)),
         )
+
+
+def snake_case(name: str) -> str:
+    """The name of a service whose class is called so."""
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from compoworld_core.errors import InputError
-from compoworld_core.library.registry import installed_service, library_package, library_services
+from compoworld_core.library.registry import installed_service, library_names, library_package, library_services
 from compoworld_core.services.package import ServicePackage
+
+
+def test_names_are_told_without_importing_what_bears_them() -> None:
+    assert library_names() == tuple(library_services())
 
 
 @pytest.mark.parametrize("name", library_services())

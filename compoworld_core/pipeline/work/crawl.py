@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from compoworld_core.data import Data
 from compoworld_core.errors import InputError
-from compoworld_core.library.registry import library_services
+from compoworld_core.library.registry import library_names, library_services
 from compoworld_core.pipeline.stage import Inputs, Shard
 from compoworld_core.specs.names import unique_service_names
 from compoworld_core.specs.sources import ACCEPTED_FORMS, open_source, read_specs
@@ -32,7 +32,7 @@ def outside(config: CrawlConfig) -> dict[str, Any]:
     Raises:
         InputError: There is no such source.
     """
-    return {"content": open_source(config.source).fingerprint(), "taken": sorted(library_services())}
+    return {"content": open_source(config.source).fingerprint(), "taken": list(library_names())}
 
 
 def plan(config: CrawlConfig, inputs: Inputs) -> int:
