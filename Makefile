@@ -7,7 +7,7 @@ WORKERS ?= 2
 LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-train demo test test-components test-slow test-train lint types check bench locks clean
+.PHONY: help setup setup-train demo test test-components test-slow test-train lint types check bench chart locks clean
 
 help: ## Show what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 26
@@ -62,6 +62,9 @@ check: lint types test ## Lint, types and quick tests
 
 bench: setup ## Measure tool calls, forks and hosted calls
 	@$(BIN)/compoworld bench
+
+chart: setup ## Make the chart's workflows and README, and manifests/ (needs helm or npm)
+	@$(BIN)/python -m charts.sync
 
 locks: setup ## Pin anew what images are made of (locks/)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv

@@ -74,7 +74,12 @@ matchExpressions:
 {{- if and .Values.author.addresses (not .Values.networkPolicy.enabled) }}
 {{- fail "author.addresses: nothing cuts pi off without policies; enable networkPolicy" }}
 {{- end }}
-{{- range $name, $value := .Values.config }}
+{{- range $name, $_ := .Values.environment }}
+{{- if regexMatch "(?i)(secret|passw|token|credential|access_key|api_?key|_key$|^key$)" $name }}
+{{- fail (printf "environment.%s: looks like a secret, and values are not kept secret; put it into the secret compoworld-store or compoworld-models" $name) }}
+{{- end }}
+{{- end }}
+{{- range $name, $_ := .Values.config }}
 {{- if has $name (list "store" "workers") }}
 {{- fail (printf "config.%s: is set by the chart; remove it%s" $name (ternary " and set store" "" (eq $name "store"))) }}
 {{- end }}

@@ -108,6 +108,7 @@ def job(
     }
     return Container(
         name=name,
+        labels={"app.kubernetes.io/component": name},  # network policies tell pods apart by it
         image=image_name or image(pod.image),
         command=["python", "-m", f"jobs.{module}"],
         args=list(arguments),

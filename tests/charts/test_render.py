@@ -1,0 +1,125 @@
+"""What Helm renders is valid, with every example of values, and wrong values are refused with the reason."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import kubernetes_validate
+import pytest
+import yaml
+
+from charts import sync
+from charts.tools import tool
+from compoworld_core.pipeline.config import load_config
+from tests.charts.conftest import Chart, Document
+
+pytestmark = pytest.mark.components
+
+KUBERNETES = "1.35"
+SCHEMAS = sync.ROOT.parent / "shared" / "schemas"
+NOT_CORE = ("argoproj.io/", "jobset.x-k8s.io/", "kueue.x-k8s.io/", "monitoring.coreos.com/")
+
+
+@pytest.mark.parametrize("values", sync.values_files(), ids=lambda path: path.stem)
+def test_helm_lint_finds_nothing(chart: Chart, values: Path) -> None:
+    command = [str(tool("helm")), "lint", "--strict", str(sync.CHART), "--values", str(values)]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_core_object_is_valid(example: tuple[Document, ...]) -> None:
+    core = [document for document in example if not document["apiVersion"].startswith(NOT_CORE)]
+
+    assert {"ConfigMap", "NetworkPolicy", "Role", "ServiceAccount"} <= {document["kind"] for document in core}
+    for document in core:
+        kubernetes_validate.validate(document, KUBERNETES, strict=True)
+
+
+def test_every_custom_object_is_valid(example: tuple[Document, ...]) -> None:
+    schemas = {path.name.partition("-")[0]: path for path in SCHEMAS.glob("*.json.gz")}
+    if not schemas:
+        pytest.skip(f"no schemas of custom resources in {SCHEMAS}")
+    custom = [document for document in example if document["kind"].lower() in schemas]
+
+    assert "WorkflowTemplate" in {document["kind"] for document in custom}
+    for document in custom:
+        schema = json.loads(gzip.decompress(schemas[document["kind"].lower()].read_bytes()))
+        jsonschema_rs.validator_for(schema).validate(document)
+
+
+def test_the_configuration_of_examples_is_one_that_jobs_take(example: tuple[Document, ...], tmp_path: Path) -> None:
+    (text,) = [item["data"]["config.yaml"] for item in example if item["metadata"]["name"] == "compoworld-config"]
+    (tmp_path / "config.yaml").write_text(text)
+
+    load_config(tmp_path / "config.yaml", environment={})
+
+
+def test_workflows_are_those_of_the_stage_graph_with_other_defaults(chart: Chart) -> None:
+    made = yaml.safe_load((sync.CHART / "files" / "workflow-template.yaml").read_text())
+    rendered = _only(chart.render("--set", "store=s3://other/place,image.tag=1.2.3"), "WorkflowTemplate")
+
+    assert _parameters(rendered["spec"]) == _parameters(made["spec"]) | {"store": "s3://other/place", "tag": "1.2.3"}
+    assert rendered["spec"]["templates"] == made["spec"]["templates"]
+    assert rendered["spec"].keys() == made["spec"].keys()
+
+
+def test_gpus_are_a_switch(chart: Chart) -> None:
+    off, on = chart.render(), chart.render("--set", "training.enabled=true")
+
+    assert _parameters(_only(off, "WorkflowTemplate")["spec"])["gpus"] == "false"
+    assert _parameters(_only(on, "WorkflowTemplate")["spec"])["gpus"] == "true"
+    assert _names(on) - _names(off) == {
+        ("CronWorkflow", "compoworld-janitor"),
+        ("NetworkPolicy", "compoworld-training"),
+        ("PodDisruptionBudget", "compoworld-training"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("imge.tag=1", ("imge", "not allowed")),
+        ("image.tag=latest", ("/image/tag",)),
+        ("image.repository=registry.example/compoworld:1.0", ("/image/repository", "pattern")),
+        ("store=/data", ("/store", "s3://")),
+        ("nightly.schedule=daily", ("/nightly/schedule", "pattern")),
+        ("nightly.enabled=perhaps", ("/nightly/enabled", "boolean")),
+        ("endpoints.pods=0", ("/endpoints/pods", "minimum")),
+        ("environment.MODELS_KEY=sk-1", ("environment.MODELS_KEY", "put it into the secret")),
+        ("environment.AWS_SECRET_ACCESS_KEY=x", ("environment.AWS_SECRET_ACCESS_KEY", "put it into the secret")),
+        ("author.addresses.models=models.internal", ("/author/addresses/models", "pattern")),
+        ("networkPolicy.store.to[0].cidr=10.0.0.0/8", ("/networkPolicy/store/to/0", "not allowed")),
+        ("kueue.quota.cpu=lots", ("/kueue/quota/cpu", "pattern")),
+        ("config.store=s3://else/where", ("config.store: is set by the chart",)),
+        ("seaweedfs.enabled=true,seaweedfs.bucket=other", ("set store to s3://other/main",)),
+        ("metrics.serviceMonitor.enabled=true", ("enable metrics.pushgateway",)),
+        (
+            "networkPolicy.enabled=false,author.addresses.models=192\\.0\\.2\\.1",
+            ("author.addresses", "enable networkPolicy"),
+        ),
+    ],
+)
+def test_wrong_values_are_refused_with_the_reason(chart: Chart, given: str, said: tuple[str, ...]) -> None:
+    refusal = chart.refusal("--set", given)
+
+    assert [part for part in said if part not in refusal] == [], refusal
+
+
+def _only(documents: tuple[Document, ...], kind: str) -> Document:
+    (document,) = [document for document in documents if document["kind"] == kind]
+    return document
+
+
+def _names(documents: tuple[Document, ...]) -> set[tuple[str, str]]:
+    return {(document["kind"], document["metadata"]["name"]) for document in documents}
+
+
+def _parameters(spec: dict[str, Any]) -> dict[str, str]:
+    return {parameter["name"]: parameter["value"] for parameter in spec["arguments"]["parameters"]}
