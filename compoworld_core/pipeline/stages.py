@@ -116,8 +116,9 @@ STAGES: Final[tuple[Stage[Any], ...]] = (
         outputs=(report.PAGES,),
         plan=report.plan,
         run=report.run,
-        rooms=("viewer", "library"),
+        rooms=("viewer", "training", "evaluation", "library"),
         outside=report.outside,
+        optional=report.MAY_READ,
     ),
 )
 

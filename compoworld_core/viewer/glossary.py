@@ -19,6 +19,9 @@ DATASETS: Final[Mapping[str, str]] = {
     "tasks": "tasks that passed every gate",
     "attempts": "every try at a task, and what became of it",
     "trajectories": "episodes: what was said, called and changed, and how it was judged",
+    "sft_models": "the model that imitated verified trajectories, with how that went",
+    "grpo_models": "the model that went on to learn from its own rollouts, with how that went",
+    "evaluations": "attempts of policies at held-out tasks",
 }
 
 OUTCOMES: Final[Mapping[str, str]] = {

@@ -39,6 +39,7 @@ from compoworld_core.viewer.funnel import (
     synthesis_sieve,
 )
 from compoworld_core.viewer.glossary import DATASETS, as_json
+from compoworld_core.viewer.learning import Gain, Phase, Standing
 from compoworld_core.viewer.legible import clipped, embedded, legible
 from compoworld_core.viewer.summary import count_holdings, draw_charts, draw_scale, share_by_domain
 
@@ -61,6 +62,9 @@ class ReportData:
         version: Of the package that made them.
         quality: How well the rubrics of some of the tasks judge.
         selection: Which of the trajectories are training data.
+        phases: How models were trained.
+        standings: How policies do on held-out tasks.
+        gains: What each phase of training has brought there.
     """
 
     created_from: Mapping[str, str] = field(default_factory=dict)
@@ -75,6 +79,9 @@ class ReportData:
     trajectories: Iterable[Trajectory] = ()
     quality: VerifierQuality | None = None
     selection: Selection | None = None
+    phases: Sequence[Phase] = ()
+    standings: Sequence[Standing] = ()
+    gains: Sequence[Gain] = ()
 
 
 @dataclass(frozen=True)

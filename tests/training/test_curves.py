@@ -25,6 +25,15 @@ def test_each_curve_has_a_line_a_band_and_a_name() -> None:
     assert {"a < b & c", "d", "t", "x", "y"} <= set(words)
 
 
+def test_a_curve_without_a_band_has_none() -> None:
+    bare = Curve("a", [0, 1], [0.0, 0.0])
+
+    picture = ElementTree.fromstring(draw([bare], title="t", x_label="x", y_label="y"))
+
+    assert len(list(picture.iter(f"{SVG}polyline"))) == 1
+    assert not list(picture.iter(f"{SVG}polygon"))
+
+
 @pytest.mark.parametrize("scale", [0.02, 0.9, 1.0, 7.0, 1234.0])
 def test_nothing_leaves_the_frame(scale: float) -> None:
     picture = ElementTree.fromstring(draw([curve("a", 0.0, scale, scale / 2)], title="t", x_label="x", y_label="y"))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from compoworld_core.viewer import ReportData, render_report
+from tests.viewer.learned import learned_data
 from tests.viewer.samples import hostile_data, hostile_task, real_data, task_and_trajectory
 
 _CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -118,6 +119,12 @@ def test_labels_of_a_walk_cover_neither_each_other_nor_the_names_of_steps(browse
     for place, one in enumerate(boxes):
         for other in boxes[place + 1 :]:
             assert one[2] <= other[0] or one[0] >= other[2] or one[3] <= other[1] or one[1] >= other[3]
+
+
+def test_curves_are_drawn(browser: Browser) -> None:
+    document, console = browser.open(render_report(learned_data(real_data())))
+    assert console == [], "the content security policy lets them be"
+    assert _shown(document).count("<polyline") == 7
 
 
 def test_a_service_opens(browser: Browser) -> None:

@@ -11,6 +11,7 @@ from importlib.resources import files
 import pytest
 
 from compoworld_core.viewer import ReportData, render_report, report
+from tests.viewer.learned import learned_data
 from tests.viewer.samples import (
     OWNED,
     Elements,
@@ -62,6 +63,26 @@ def test_what_the_page_was_made_from_is_named_and_explained(page: str) -> None:
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
     assert "tasks 0123abcd tasks that passed every gate" in text
     assert "These keys identify it" in text
+
+
+def test_a_page_tells_of_training_where_there_was_any(page: str) -> None:
+    learned = render_report(learned_data(real_data()))
+
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", learned))
+    for words in (
+        "Fine-tuning",
+        "0.150 6.000 at first",
+        "7 cut after a message, 3 dropped",
+        "3,200 in 12 s of steps; 3.1% padding beside them",
+        "of 1 task; 1 could not be judged",
+        "25.0% of all rollouts",
+        "30.0 % 10.8 to 60.3",
+        "+20.0 points of full passes from sft to grpo, paired over 10 tasks",
+    ):
+        assert words in text
+    assert len([0 for tag, attributes in Elements(learned).found if attributes.get("class") == "curves"]) == 4
+    assert "Held-out tasks" not in page
+    assert "Fine-tuning" not in page
 
 
 def test_the_same_data_gives_the_same_page(page: str) -> None:

@@ -10,7 +10,9 @@ from pydantic import BaseModel, Field
 
 from compoworld_core import __version__
 from compoworld_core.data import Data
+from compoworld_core.evaluation.trial import EVALUATIONS
 from compoworld_core.pipeline.stage import Inputs, Shard
+from compoworld_core.pipeline.work.learning import phases, standings
 from compoworld_core.pipeline.work.opening import open_catalogue
 from compoworld_core.rollouts.contamination import fingerprint
 from compoworld_core.rollouts.selection import SelectionRules, select
@@ -22,6 +24,7 @@ from compoworld_core.storage import DatasetType
 from compoworld_core.synthesis.datasets import OMISSIONS, VERIFICATIONS
 from compoworld_core.tasks.datasets import ATTEMPTS, TASKS
 from compoworld_core.tasks.quality import verifier_quality
+from compoworld_core.training.datasets import GRPO_MODELS, SFT_MODELS
 from compoworld_core.viewer.report import ReportData, render_report
 
 REPORT: Final = "report.html"
@@ -36,6 +39,7 @@ READ: Final[tuple[DatasetType[Any], ...]] = (
     ATTEMPTS,
     TRAJECTORIES,
 )
+MAY_READ: Final[tuple[DatasetType[Any], ...]] = (SFT_MODELS, GRPO_MODELS, EVALUATIONS)
 
 
 class ReportConfig(Data):
@@ -74,8 +78,10 @@ def run(config: ReportConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseMode
     """The page."""
     tasks = tuple(inputs[TASKS])
     tried = tasks[: config.quality_tasks]
+    made = [item for item in (*READ, *MAY_READ) if inputs.find(item) is not None]
+    standing, gained = standings(inputs.find(EVALUATIONS) or ())
     data = ReportData(
-        created_from={item.name: inputs[item].location.key for item in READ},
+        created_from={item.name: inputs[item].location.key for item in made},
         version=__version__,
         specs=inputs[SPECS],
         rejections=inputs[REJECTIONS],
@@ -87,5 +93,8 @@ def run(config: ReportConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseMode
         attempts=inputs[ATTEMPTS],
         trajectories=inputs[TRAJECTORIES],
         selection=select(inputs[TRAJECTORIES], tasks, config.selection),
+        phases=phases(shard.store, inputs),
+        standings=standing,
+        gains=gained,
     )
     yield Page(name=REPORT, html=render_report(data))
