@@ -7,7 +7,7 @@ WORKERS ?= 2
 LOCK := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-train demo test test-components test-slow test-train lint types check bench chart locks clean
+.PHONY: help setup setup-train demo demo-train test test-components test-slow test-train lint types check bench chart locks clean
 
 help: ## Show what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 26
@@ -31,6 +31,12 @@ setup-train: $(VENV)/.ready-train ## Add torch, TRL and DeepSpeed to the .venv
 demo: setup ## Make services, tasks and trajectories from the bundled specs, and a report
 	@echo "==> Running the pipeline on the bundled specs (store: $(STORE), $(WORKERS) workers)"
 	@$(BIN)/compoworld run --config configs/demo.yaml --store $(STORE) --workers $(WORKERS)
+
+demo-train: setup-train ## Go on from the demo: train a tiny model on easy tasks, and see how it does on held-out ones
+	@echo "==> Training a tiny model (store: $(STORE), $(WORKERS) workers; within 10 minutes on 2 idle cores)"
+	@begun=$$(date +%s); \
+	$(BIN)/compoworld run --config configs/training/laptop.yaml --store $(STORE) --workers $(WORKERS) && \
+	echo "==> Took $$(( $$(date +%s) - begun )) seconds"
 
 test: setup ## Run the quick tests (under 10 minutes on 2 cores)
 	@echo "==> Quick tests"
