@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import isclose
 from statistics import fmean
 from typing import Any, Final, Literal
 
@@ -17,7 +18,6 @@ from compoworld_core.data import Data
 from compoworld_core.evaluation.collection import Collection, Metric
 from compoworld_core.evaluation.figures import gain
 from compoworld_core.evaluation.published import Published
-from compoworld_core.evaluation.repeats import outcomes
 from compoworld_core.evaluation.statistics import Interval, Paired, wilson
 from compoworld_core.storage import DatasetType
 
@@ -263,15 +263,19 @@ def _beside_run(earlier: Run, later: Run) -> Compared:
 
 
 def _paired(one: Collection, two: Collection) -> Paired:
-    """Over the tasks that both were scored on: of passed trials where the figure is a share, else of scores."""
-    measures = gain(one.rows, two.rows).measures
-    return measures["passed" if _is_share(two) else "partial"]
+    """Over the tasks that both were scored on: of scores where the figure is their mean, else of passed trials."""
+    return gain(one.rows, two.rows).measures["partial" if _is_of_scores(two) else "passed"]
 
 
-def _is_share(collection: Collection) -> bool:
-    tried = outcomes(collection.rows)
+def _is_of_scores(collection: Collection) -> bool:
+    scored = [row for row in collection.rows if row.score is not None]
     value = collection.headline.value
-    return bool(tried) and value is not None and abs(value - fmean(fmean(own) for own in tried.values())) < 1e-9
+    if value is None or not scored:
+        return False
+    share = fmean(bool(row.passed) for row in scored)
+    return not isclose(value, share, abs_tol=1e-9) and isclose(
+        value, fmean(row.score or 0.0 for row in scored), abs_tol=1e-9
+    )
 
 
 def _between(one: Collection, two: Collection) -> Iterator[str]:

@@ -149,6 +149,21 @@ def test_two_runs_are_compared_on_the_tasks_that_both_have() -> None:
     assert line.p_value == pytest.approx(2 / 2**60)
 
 
+def wild(*scores: float) -> Collection:
+    rows = [
+        Trial(benchmark="wildclawbench", model="m", task=f"t{n}", trial=0, passed=score == 1.0, score=score)
+        for n, score in enumerate(scores)
+    ]
+    return benchmark("wildclawbench").collection("m", rows)
+
+
+def test_where_the_figure_is_a_mean_score_scores_are_compared() -> None:
+    line = only(compare([run(wild(0.2, 0.4, 1.0)), run(wild(0.5, 0.7, 1.0))], []))
+
+    assert line.gained == pytest.approx(20.0)
+    assert line.difference == pytest.approx(20.0)
+
+
 def test_two_runs_of_different_tasks_and_modes_say_so() -> None:
     lines = compare([run(collected(tasks=50)), run(collected(toolset="zapier", trials=2))], [])
 
