@@ -10,7 +10,7 @@ from transformers import AutoTokenizer
 
 from compoworld_core.storage.digest import JsonObject
 from compoworld_core.training.config import SftSettings, TinyModel
-from compoworld_core.training.conversations import Fitting, fit, texts_of
+from compoworld_core.training.conversations import Fitting, fit
 from compoworld_core.training.tiny import make_model, make_tokenizer
 
 
@@ -33,7 +33,7 @@ def prepare(
     if base is not None:
         tokenizer = AutoTokenizer.from_pretrained(base)
         return base, fit(records, tokenizer, settings.context_tokens)
-    tokenizer = make_tokenizer(texts_of(records), tiny.vocabulary, settings.context_tokens)
+    tokenizer = make_tokenizer(records, tiny.vocabulary, settings.context_tokens)
     make_model(tokenizer, tiny, settings.context_tokens).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return str(folder), fit(records, tokenizer, settings.context_tokens)

@@ -104,16 +104,6 @@ def dataset_of(rows: Sequence[JsonObject]) -> Dataset:
     return Dataset.from_list(list(rows), features=Features({"messages": List(Json()), "tools": List(Json())}))
 
 
-def texts_of(records: Iterable[JsonObject]) -> Iterable[str]:
-    """What a tokenizer learns from: contents of messages, arguments of calls, and the tools."""
-    for record in records:
-        for message in record["messages"]:
-            yield message["content"]
-            for call in message.get("tool_calls", ()):
-                yield json.dumps(call["function"]["arguments"], ensure_ascii=False)
-        yield json.dumps(record["tools"], ensure_ascii=False)
-
-
 def write_rows(rows: Iterable[JsonObject], path: Path) -> None:
     """Write rows where every process of a job can read them."""
     with path.open("w", encoding="utf-8") as file:

@@ -6,15 +6,18 @@ Both have the form of the large models: a byte-level tokenizer with their contro
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import trl
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM, set_seed
+from transformers.utils.chat_template_utils import render_jinja_template
 from trl.chat_template_utils import add_response_schema
 
+from compoworld_core.storage.digest import JsonObject
 from compoworld_core.training.config import TinyModel
 
 END_OF_TURN: Final = "<|im_end|>"
@@ -32,17 +35,34 @@ _CONTROL: Final = (
 )
 _TEMPLATE: Final = Path(trl.__file__).parent / "chat_templates" / "qwen3_6.jinja"
 
+_PIECES: Final = "|".join(
+    (
+        r"(?:\n?</?(?:parameter|function)[^>\n]*>\n?)+",  # tags of a tool call, with the lines around them
+        r'(?:"?[\]}]*, )?[\[{]*"[\w.-]+": (?:[\[{]*"(?![\w.-]+": )|[\[{]+)?',  # from one JSON value to the next
+        r'"?[\]}]+|\n+|", "|"',
+        r'[^"\n:\]}]+: ',  # what a line is about
+        r'[^"\n]+?(?=, "|[\]}]|"|\n|$)',  # a value, or text
+    )
+)
+"""No token reaches beyond a piece. What stands around a JSON value is apart from the value, so a value is written with
+the same tokens wherever it stands, and to copy it a tiny model only has to repeat them."""
 
-def make_tokenizer(texts: Iterable[str], vocabulary: int, context_tokens: int) -> Any:
-    """A byte-level BPE tokenizer learnt from the texts, with the chat template and response schema of Qwen3.6.
+
+def make_tokenizer(records: Iterable[JsonObject], vocabulary: int, context_tokens: int) -> Any:
+    """A byte-level BPE tokenizer learnt from conversations, with the chat template and response schema of Qwen3.6.
 
     Args:
-        texts: What it will have to write, such as messages and tool answers.
+        records: In the exported form `{tools, messages, meta, source}`.
         vocabulary: Most tokens, control tokens and the 256 bytes among them.
         context_tokens: Longest conversation.
     """
     learnt = Tokenizer(models.BPE())
-    learnt.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    learnt.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_PIECES), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
     learnt.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
@@ -50,7 +70,7 @@ def make_tokenizer(texts: Iterable[str], vocabulary: int, context_tokens: int) -
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    learnt.train_from_iterator(texts, trainer)
+    learnt.train_from_iterator(_texts(records), trainer)
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=learnt,
         eos_token=END_OF_TURN,
@@ -60,6 +80,17 @@ def make_tokenizer(texts: Iterable[str], vocabulary: int, context_tokens: int) -
     )
     tokenizer.chat_template = _TEMPLATE.read_text(encoding="utf-8")
     return add_response_schema(tokenizer)
+
+
+def _texts(records: Iterable[JsonObject]) -> Iterator[str]:
+    """What the records say, as the template renders them, between the control tokens."""
+    template = _TEMPLATE.read_text(encoding="utf-8")
+    control = re.compile("|".join(map(re.escape, _CONTROL)))
+    for record in records:
+        (text,), _ = render_jinja_template(
+            [record["messages"]], tools=record["tools"], chat_template=template, enable_thinking=False
+        )
+        yield from filter(None, control.split(text))
 
 
 def make_model(tokenizer: Any, sizes: TinyModel, context_tokens: int) -> Any:

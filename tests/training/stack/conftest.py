@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +36,9 @@ def records() -> list[JsonObject]:
 
 @pytest.fixture(scope="session")
 def tokenizer(records: list[JsonObject]) -> Any:
-    from compoworld_core.training.conversations import texts_of
     from compoworld_core.training.tiny import make_tokenizer
 
-    return make_tokenizer(texts_of(records), 1024, CONTEXT)
+    return make_tokenizer(records, 1024, CONTEXT)
 
 
 @pytest.fixture(scope="session")
@@ -50,3 +51,13 @@ def base(tokenizer: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_model(tokenizer, TinyModel(layers=2, hidden=64, heads=2), CONTEXT).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def kernels() -> None:
+    """What DeepSpeed compiles on first use."""
+    code = (
+        "from compoworld_core.training.distributed import build_kernels as b; "
+        "from compoworld_core.training.config import Layout as L; b(L(device='cpu', zero_stage=1))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
