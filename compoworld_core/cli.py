@@ -20,6 +20,7 @@ import typer
 from compoworld_core import __version__
 from compoworld_core.errors import CompoWorldError, GateFailed, InputError
 from compoworld_core.pipeline.collector import collect_rarely
+from compoworld_core.verbs import workflow
 from compoworld_core.verbs.evaluate import with_benchmarks
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+app.add_typer(workflow.app, name="workflow", no_args_is_help=True)
+
 ConfigOption = Annotated[Path | None, typer.Option("--config", help="YAML file with the configuration.")]
 StoreOption = Annotated[str | None, typer.Option("--store", help="Where datasets lie: a path, file:// or s3://.")]
 SourceOption = Annotated[
@@ -72,8 +75,13 @@ def main() -> None:
 
 def run_cli(arguments: list[str]) -> int:
     """Run one command; its exit code."""
+    return run_app(app, arguments, "compoworld")
+
+
+def run_app(app: typer.Typer, arguments: list[str], program: str) -> int:
+    """Run a command of an app, with its errors told as all are; its exit code."""
     try:
-        code = app(arguments or ["--help"], standalone_mode=False, prog_name="compoworld")
+        code = app(arguments or ["--help"], standalone_mode=False, prog_name=program)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except typer.Exit as done:
@@ -82,7 +90,7 @@ def run_cli(arguments: list[str]) -> int:
         return _tell(str(error), error.exit_code, arguments, error)
     except Exception as error:
         if hasattr(error, "format_message"):  # a usage error: Typer's own, or Click's
-            return _tell(f"{error.format_message()} (see `compoworld --help`)", InputError.exit_code, arguments)
+            return _tell(f"{error.format_message()} (see `{program} --help`)", InputError.exit_code, arguments)
         return _tell(f"a bug: {type(error).__name__}: {error}; --debug shows where", 1, arguments, error)
     if code == INTERRUPTED:
         return _tell("interrupted; what was committed stays, run the same command to go on", INTERRUPTED, arguments)
@@ -167,15 +175,18 @@ def run(
     debug: DebugOption = False,
 ) -> int:
     """Run all stages, training only where what it makes is evaluated; what is committed already is skipped."""
+    from compoworld_core.evaluation.trial import EVALUATIONS
     from compoworld_core.pipeline.run import explain_failure, own_page, publish_report, record_run
     from compoworld_core.pipeline.stages import everything
-    from compoworld_core.storage import open_store
+    from compoworld_core.pipeline.work.learning import in_words, standings
+    from compoworld_core.storage import open_store, read_dataset
 
     settings = _load(config, store, source, limit, workers)
     opened = open_store(settings.store)
     results = _run_stages(opened, settings, everything(settings.stages), as_json)
     record = record_run(opened, __version__, results, settings.gates)
     report = publish_report(opened, record.location("reports"))
+    held_out = in_words(*standings(read_dataset(opened, record.location("evaluations"), EVALUATIONS)))
     if record.failed_gates:  # the page on top belongs to the latest run, even where it is the same
         report = own_page(opened, record.location("reports"))
     if as_json:
@@ -187,11 +198,14 @@ def run(
                 "failed_gates": record.failed_gates,
                 "totals": record.totals.model_dump(),
                 "report": report,
+                "held_out": held_out,
                 "stages": [_described(opened, result) for result in results],
             }
         )
     else:
         _print(_summary(record, opened.uri, report))
+        for line in held_out:
+            _print(line)
     if record.failed_gates:
         sys.stderr.write(f"compoworld: {explain_failure(opened, record, report)}\n")
         return GateFailed.exit_code
@@ -393,8 +407,21 @@ def plan_training(
 
 
 @app.command()
-def bench(as_json: JsonOption = False, debug: DebugOption = False) -> None:
+def bench(
+    training: Annotated[bool, typer.Option("--training", help="Measure fine-tuning instead.")] = False,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
     """Measure how fast services and worlds are on this machine, beside the bare minimum."""
+    if training:
+        from compoworld_core.pipeline.training_bench import measure_training, sentence
+
+        throughput = measure_training()
+        if as_json:
+            _print_json(throughput.model_dump())
+        else:
+            _print(sentence(throughput))
+        return
     from compoworld_core.pipeline.bench import explain, measure
 
     result = measure()

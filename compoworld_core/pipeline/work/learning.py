@@ -28,6 +28,9 @@ from compoworld_core.viewer.learning import Bounded, Finding, Gain, Phase, Pictu
 
 Row = TypeVar("Row", bound=BaseModel)
 
+MEASURES: Final = {"passed": "full passes", "earned": "earned criteria"}
+"""What a gain is measured by, in words."""
+
 _MOST_POINTS: Final = 150
 """Of a curve: more would only be noise; a point is the mean of as many steps as that takes."""
 
@@ -84,7 +87,7 @@ def standings(trials: Iterable[Trial]) -> tuple[tuple[Standing, ...], tuple[Gain
         Gain(
             first=gain.first,
             second=gain.second,
-            measure=measure,
+            measure=MEASURES[measure],
             tasks=found.tasks,
             difference=Bounded(found.difference, found.interval.low, found.interval.high),
             wins=found.wins,
@@ -92,8 +95,23 @@ def standings(trials: Iterable[Trial]) -> tuple[tuple[Standing, ...], tuple[Gain
         )
         for gain in gains(trials)
         for measure, found in gain.measures.items()
-        if measure != "partial" and found.tasks
+        if measure in MEASURES and found.tasks
     )
+
+
+def in_words(standing: Sequence[Standing], gained: Sequence[Gain]) -> list[str]:
+    """The standings as lines for a terminal."""
+    lines = [
+        f"held out {item.policy:<8} {item.passed.value:>6.1%} of {counted(item.tasks, 'tasks')} passed in full "
+        f"({item.passed.low:.1%} to {item.passed.high:.1%}), {item.earned.value:.1%} of what is to be earned"
+        for item in standing
+        if item.passed and item.earned
+    ]
+    return lines + [
+        f"{item.first} to {item.second}: {100 * item.difference.value:+.1f} points of {item.measure} "
+        f"({100 * item.difference.low:+.1f} to {100 * item.difference.high:+.1f}, 95 %)"
+        for item in gained
+    ]
 
 
 def phase_of_sft(metrics: Iterable[Metric], fitted: Fitted | None, pace: Pace | None) -> Phase:
