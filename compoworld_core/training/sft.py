@@ -42,17 +42,32 @@ def train(job: SftJob) -> None:
     """Train, from the newest checkpoint if there is one, and save the model to `<out>/model`."""
     distributed.prepare(job.layout, job.model, f"sft-{job.run}")
 
+    from transformers import AutoTokenizer
+
+    from compoworld_core.training.tracking import Tracking
+
+    out = Path(job.out)
+    tracking = Tracking(job.store, job.run, "sft")
+    trainer = trainer_of(job, tracking)
+    begun = tracking.resume(out / "checkpoints")
+    trainer.args.eval_on_start = bool(job.held_out) and begun is None
+    trainer.train(resume_from_checkpoint=begun)
+    distributed.finish(trainer, AutoTokenizer.from_pretrained(job.model), out / "model")
+    tracking.leave(trainer.state, out, trainer.padding())
+
+
+def trainer_of(job: SftJob, *callbacks: Any) -> Any:
+    """The trainer of a job, in a process that `distributed.prepare` has set up."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from trl import SFTConfig
 
     from compoworld_core.training.batches import StepwiseTrainer
     from compoworld_core.training.conversations import dataset_of, read_rows
-    from compoworld_core.training.tracking import Tracking
 
-    settings, layout, out = job.settings, job.layout, Path(job.out)
+    settings, layout = job.settings, job.layout
     arguments = SFTConfig(
-        **distributed.arguments(layout, out / "checkpoints"),
+        **distributed.arguments(layout, Path(job.out) / "checkpoints"),
         assistant_only_loss=True,
         packing=False,
         max_length=None,
@@ -68,23 +83,16 @@ def train(job: SftJob) -> None:
         seed=settings.seed,
         **_router(job.model),
     )
-    tokenizer = AutoTokenizer.from_pretrained(job.model)
     precision = torch.float32 if layout.device == "cpu" else torch.bfloat16
-    tracking = Tracking(job.store, job.run, "sft")
-    trainer = StepwiseTrainer(
+    return StepwiseTrainer(
         step=settings.global_batch,
         model=AutoModelForCausalLM.from_pretrained(job.model, dtype=precision),
         args=arguments,
         train_dataset=dataset_of(read_rows(Path(job.rows))),
         eval_dataset=dataset_of(read_rows(Path(job.held_out))) if job.held_out else None,
-        processing_class=tokenizer,
-        callbacks=[tracking],
+        processing_class=AutoTokenizer.from_pretrained(job.model),
+        callbacks=list(callbacks),
     )
-    begun = tracking.resume(out / "checkpoints")
-    trainer.args.eval_on_start = bool(job.held_out) and begun is None
-    trainer.train(resume_from_checkpoint=begun)
-    distributed.finish(trainer, AutoTokenizer.from_pretrained(job.model), out / "model")
-    tracking.leave(trainer.state, out, trainer.padding())
 
 
 def _router(model: str) -> dict[str, Any]:
