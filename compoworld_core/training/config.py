@@ -52,7 +52,8 @@ class Layout(Data):
         tensorboard: Folder for TensorBoard's event files, to watch a training go; none are written if left out.
         generation: Who writes rollouts: `transformers` in the training process; `colocate` and `server` need vLLM.
         vllm_url: Of the server that generates.
-        tensor_parallel: GPUs that share one copy of the model when vLLM generates.
+        tensor_parallel: GPUs that share one copy of the model when vLLM generates beside training.
+        vllm_memory: Share of each GPU's memory that it then has for itself.
     """
 
     nodes: int = Field(default=1, ge=1)
@@ -67,6 +68,7 @@ class Layout(Data):
     generation: Literal["transformers", "colocate", "server"] = "transformers"
     vllm_url: str | None = None
     tensor_parallel: int = Field(default=1, ge=1)
+    vllm_memory: float = Field(default=0.3, gt=0, lt=1)
 
     @property
     def processes(self) -> int:
@@ -95,6 +97,10 @@ class Layout(Data):
             raise ValueError("generation 'server' and vllm_url need each other")
         if self.generation != "transformers" and self.device == "cpu":
             raise ValueError(f"generation {self.generation!r} needs GPUs; use transformers")
+        if self.generation == "colocate" and self.processes_per_node % self.tensor_parallel:
+            raise ValueError(
+                f"tensor_parallel {self.tensor_parallel} does not divide the {self.processes_per_node} processes of a node"
+            )
         return self
 
 

@@ -77,6 +77,17 @@ def deepspeed_config(layout: Layout) -> dict[str, Any]:
     }
 
 
+def declare_experts(model: Any) -> None:
+    """Tell DeepSpeed which modules send tokens to experts.
+
+    It gathers their weights as a whole: expert by expert, processes whose tokens go to other experts would wait for
+    each other.
+    """
+    layers = {type(module).__name__ for module in model.modules() if "experts" in dict(module.named_children())}
+    if layers:
+        os.environ["ACCELERATE_DEEPSPEED_MOE_LAYER_CLS_NAMES"] = ",".join(sorted(layers))
+
+
 def build_kernels(layout: Layout) -> None:
     """Build what DeepSpeed compiles on first use; in one process, before the others start."""
     if layout.zero_stage and layout.device == "cpu":

@@ -24,6 +24,8 @@ Reward = Callable[[Passed], Rewards]
 Gather = Callable[[list[Any]], list[list[Any]]]
 Stored = Callable[[str], Sequence[Success]]
 """The successes of a task that may be replayed."""
+OnOutcomes = Callable[[Sequence[Outcome], Sequence[EpisodeError]], None]
+"""Told all outcomes of a step, with the errors of failed rollouts."""
 
 
 def group_rewards(
@@ -86,8 +88,7 @@ class GroupReward:
         stored: What may be replayed where a whole group fails; nothing if left out.
         gather: Exchanges lists between processes.
         rank: This process's place among them.
-        on_outcomes: Told all outcomes of a step, with the errors of failed rollouts, on every process. They are those
-            of the policy, whatever is replayed.
+        on_outcomes: Told on every process what the policy did, whatever is replayed.
     """
 
     __name__ = "rubric"
@@ -100,7 +101,7 @@ class GroupReward:
         stored: Stored = _nothing,
         gather: Gather = gathered,
         rank: Callable[[], int] = own_rank,
-        on_outcomes: Callable[[Sequence[Outcome], Sequence[EpisodeError]], None] | None = None,
+        on_outcomes: OnOutcomes | None = None,
     ) -> None:
         self._size = size
         self._reward = reward

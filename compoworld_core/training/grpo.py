@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compoworld_core.data import Data
 from compoworld_core.rollouts.trajectory import EpisodeError
@@ -18,10 +19,13 @@ from compoworld_core.tasks.task import Task
 from compoworld_core.training import distributed
 from compoworld_core.training.config import GrpoSettings, Layout
 from compoworld_core.training.curriculum import Curriculum, Outcome
-from compoworld_core.training.group_reward import GroupReward, Reward
+from compoworld_core.training.group_reward import GroupReward, OnOutcomes, Reward
 from compoworld_core.training.reward import REWARDS, completion_focused_reward
 from compoworld_core.training.successes import Successes, read_successes
 from compoworld_core.worlds.catalogue import Catalogue
+
+if TYPE_CHECKING:
+    from compoworld_core.training.world_trainer import WorldTrainer
 
 
 class GrpoJob(Data):
@@ -57,13 +61,6 @@ def trainer_arguments(job: GrpoJob) -> JsonObject:
     """The arguments of TRL's trainer for a job."""
     settings, layout = job.settings, job.layout
     sequences = settings.tasks_per_step * settings.rollouts
-    vllm = {
-        "use_vllm": True,
-        "vllm_mode": layout.generation,
-        "vllm_tensor_parallel_size": layout.tensor_parallel,
-        "vllm_max_model_length": settings.context_tokens,
-        **({"vllm_server_base_url": layout.vllm_url} if layout.vllm_url else {}),
-    }
     return {
         **distributed.arguments(layout, Path(job.out) / "checkpoints"),
         "max_steps": settings.steps,
@@ -86,7 +83,22 @@ def trainer_arguments(job: GrpoJob) -> JsonObject:
         "router_aux_loss_coef": 0.0,
         "seed": settings.seed,
         "data_seed": settings.seed,
-        **(vllm if layout.generation != "transformers" else {}),
+        **_generation(settings, layout),
+    }
+
+
+def _generation(settings: GrpoSettings, layout: Layout) -> JsonObject:
+    """Who writes rollouts. A server was told the model's length and its GPUs when it was started."""
+    if layout.generation == "transformers":
+        return {}
+    if layout.generation == "server":
+        return {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": layout.vllm_url}
+    return {
+        "use_vllm": True,
+        "vllm_mode": "colocate",
+        "vllm_tensor_parallel_size": layout.tensor_parallel,
+        "vllm_max_model_length": settings.context_tokens,
+        "vllm_gpu_memory_utilization": layout.vllm_memory,
     }
 
 
@@ -99,26 +111,11 @@ def train(job: GrpoJob, tasks: Iterable[Task], catalogue: Catalogue) -> None:
     """
     distributed.prepare(job.layout, job.model, f"grpo-{job.run}")
 
-    import torch
-    from datasets import Dataset, Features, Json, List, Value
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-    from trl import GRPOConfig
+    from transformers import AutoTokenizer
 
-    from compoworld_core.training.environment import environments, prompt_rows
     from compoworld_core.training.tracking import Tracking
-    from compoworld_core.training.world_trainer import WorldTrainer, rendering
 
     tasks, out, settings = tuple(tasks), Path(job.out), job.settings
-    arguments = GRPOConfig(**trainer_arguments(job))  # first: it decides how weights are loaded
-    tokenizer = AutoTokenizer.from_pretrained(job.model)
-    rows = {row["task_id"]: row for row in prompt_rows(tasks, catalogue)}
-    successes = Successes(
-        read_successes(Path(job.successes)) if job.successes else (),
-        {task: row["prompt"] for task, row in rows.items()},
-        rendering(tokenizer),
-        end_of_turn=tokenizer.eos_token_id,
-        longest=settings.completion_tokens,
-    )
     curriculum = Curriculum(
         tasks, settings.sampling, count=settings.tasks_per_step, rollouts=settings.rollouts, seed=settings.seed
     )
@@ -128,23 +125,56 @@ def train(job: GrpoJob, tasks: Iterable[Task], catalogue: Catalogue) -> None:
         curriculum.note(outcomes)
         tracking.note_rollouts(outcomes, errors)
 
+    trainer = trainer_of(job, tasks, catalogue, curriculum, note)
+    trainer.add_callback(tracking)
+    checkpoint = tracking.resume(out / "checkpoints")
+    curriculum.note(tracking.outcomes)
+    trainer.train(resume_from_checkpoint=checkpoint)
+    distributed.finish(trainer, AutoTokenizer.from_pretrained(job.model), out / "model")
+    tracking.leave(trainer.state, out)
+
+
+def trainer_of(
+    job: GrpoJob, tasks: Sequence[Task], catalogue: Catalogue, curriculum: Curriculum, on_outcomes: OnOutcomes
+) -> WorldTrainer:
+    """The trainer of a job in this process, which has been prepared.
+
+    Args:
+        curriculum: Over the same tasks.
+        on_outcomes: Told what became of each step's rollouts.
+    """
+    import torch
+    from datasets import Dataset, Features, Json, List, Value
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from trl import GRPOConfig
+
+    from compoworld_core.training import world_trainer
+    from compoworld_core.training.environment import environments, prompt_rows
+
+    settings = job.settings
+    arguments = GRPOConfig(**trainer_arguments(job))  # first: it decides how weights are loaded
+    tokenizer = AutoTokenizer.from_pretrained(job.model)
+    rows = {row["task_id"]: row for row in prompt_rows(tasks, catalogue)}
+    successes = Successes(
+        read_successes(Path(job.successes)) if job.successes else (),
+        {task: row["prompt"] for task, row in rows.items()},
+        world_trainer.rendering(tokenizer),
+        end_of_turn=tokenizer.eos_token_id,
+        longest=settings.completion_tokens,
+    )
     precision = torch.float32 if job.layout.device == "cpu" else torch.bfloat16
-    trainer = WorldTrainer(
-        model=AutoModelForCausalLM.from_pretrained(job.model, dtype=precision),
+    model = AutoModelForCausalLM.from_pretrained(job.model, dtype=precision)
+    distributed.declare_experts(model)
+    return world_trainer.WorldTrainer(
+        model=model,
         args=arguments,
         train_dataset=Dataset.from_list(
             list(rows.values()), features=Features({"prompt": List(Json()), "task_id": Value("string")})
         ),
         processing_class=tokenizer,
         environment_factory=environments(tasks, catalogue),
-        callbacks=[tracking],
         curriculum=curriculum,
         rows=rows,
-        group_reward=GroupReward(settings.rollouts, reward_of(settings), stored=successes.of, on_outcomes=note),
+        group_reward=GroupReward(settings.rollouts, reward_of(settings), stored=successes.of, on_outcomes=on_outcomes),
         successes=successes,
     )
-    checkpoint = tracking.resume(out / "checkpoints")
-    curriculum.note(tracking.outcomes)
-    trainer.train(resume_from_checkpoint=checkpoint)
-    distributed.finish(trainer, AutoTokenizer.from_pretrained(job.model), out / "model")
-    tracking.leave(trainer.state, out)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from compoworld_core.training.config import TrainingConfig
-from compoworld_core.training.memory import Hardware, plan_memory
+from compoworld_core.training.memory import BUFFERS_GB, GB, WEIGHTS, Hardware, plan_memory
 from compoworld_core.training.planning import colocated_tensor_parallel
 from compoworld_core.training.shape import SHAPES, ModelShape
 
@@ -47,6 +47,9 @@ def test_the_layout_is_the_one_that_the_planner_finds(path: Path) -> None:
     assert config.layout.zero_stage == (plan.settings.zero_stage if hardware.gpus > 1 else 0)
     assert config.layout.generation == "colocate"
     assert config.layout.tensor_parallel == colocated_tensor_parallel(shape, hardware, plan)
+    assert plan.needed_gb + config.layout.vllm_memory * hardware.gpu_memory_gb <= plan.available_gb
+    held = shape.parameters * WEIGHTS / GB / config.layout.tensor_parallel
+    assert held < config.layout.vllm_memory * hardware.gpu_memory_gb - BUFFERS_GB, "room for weights and some cache"
 
 
 def test_the_tiny_model_fits_a_laptop() -> None:
