@@ -103,8 +103,9 @@ class Benchmark(ABC):
         """
         collection = self.parse(folder)
         versions = dict(collection.versions)
-        if (folder / PROVENANCE).exists():
-            versions["harness"] = read_json(folder / PROVENANCE).at("harness").text()
+        known = {read_json(file).at("harness").text() for file in sorted(folder.rglob(PROVENANCE))}
+        if known:
+            versions["harness"] = ", ".join(sorted(known))
         plain = to_plain(collection) | {"versions": versions}
         return Collection.model_validate(Secrets(secrets_in(folder)).strip(plain))
 

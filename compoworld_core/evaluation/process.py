@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from contextlib import suppress
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +24,20 @@ def stop_group(process: subprocess.Popen[bytes]) -> None:
         process.wait(_STOP_S)
     _signal(process, signal.SIGKILL)
     process.wait()
+
+
+@contextmanager
+def stopped_in_order() -> Iterator[None]:
+    """Have SIGTERM end this process as an exception does, so that what it started is stopped on the way."""
+
+    def leave(number: int, frame: object) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def tail(log: Path) -> str:

@@ -16,6 +16,7 @@ from compoworld_core.evaluation.benchmarks import benchmark as named_benchmark
 from compoworld_core.evaluation.collection import Collection, Gap
 from compoworld_core.evaluation.intervals import headline_interval
 from compoworld_core.evaluation.order import Order, Served
+from compoworld_core.evaluation.process import stopped_in_order
 from compoworld_core.evaluation.serving import Engine, Serving, served
 from compoworld_core.evaluation.statistics import Interval
 from compoworld_core.evaluation.trial import EVALUATIONS
@@ -82,10 +83,16 @@ def run(name: str, wanted: Wanted, llm: LlmConfig) -> Outcome:
             f"say with --harness where a copy of https://github.com/{benchmark.pin.repository} lies, "
             "or with --results where results are"
         )
+    with stopped_in_order():
+        return collect(name, _run(benchmark, wanted, llm))
+
+
+def _run(benchmark: Benchmark, wanted: Wanted, llm: LlmConfig) -> Path:
+    """Run a harness; gives the folder of its results."""
     if wanted.checkpoint is None:
         order = _order(benchmark, wanted, llm, _model(llm, wanted.model or ""))
         benchmark.run(order, benchmark.prepare(order))
-        return collect(name, order.out)
+        return order.out
     serving = Serving(folder=wanted.checkpoint, engine=wanted.engine, gpus=wanted.gpus)
     place = Endpoint(base_url="http://127.0.0.1:1/v1")  # until it is served: what it needs is checked before that
     benchmark.prepare(_order(benchmark, wanted, llm, Served(model=serving.name, endpoint=place)))
@@ -94,7 +101,7 @@ def run(name: str, wanted: Wanted, llm: LlmConfig) -> Outcome:
         agent = Served(model=serving.name, endpoint=Endpoint(base_url=base_url))
         order = _order(benchmark, wanted, llm, agent)
         benchmark.run(order, benchmark.prepare(order))
-    return collect(name, out)
+    return out
 
 
 def store_rows(store: Store, outcome: Outcome) -> Outcome:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
+import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -227,6 +229,30 @@ def _ends(process: int) -> bool:
     except ProcessLookupError:
         return True
     return bool(select.select([handle], [], [], 10)[0])
+
+
+STOPPED = """
+import sys
+from pathlib import Path
+from compoworld_core.evaluation.harness import run_job
+from compoworld_core.evaluation.order import Job, Order
+from compoworld_core.evaluation.process import stopped_in_order
+with stopped_in_order():
+    run_job(Order.model_validate_json(sys.argv[1]), Job.model_validate_json(sys.argv[2]))
+"""
+
+
+def test_a_harness_is_stopped_when_we_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "begun")
+    given = asked(tmp_path, monkeypatch)
+    endless = job(f"import os, time; open({str(tmp_path / 'begun')!r}, 'w').write(str(os.getpid())); time.sleep(600)")
+
+    ours = subprocess.Popen([sys.executable, "-c", STOPPED, given.model_dump_json(), endless.model_dump_json()])
+    harness = int((tmp_path / "begun").read_text())
+    ours.terminate()
+
+    assert ours.wait(60) == 128 + signal.SIGTERM
+    assert _ends(harness)
 
 
 def test_a_harness_that_cannot_be_started_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
