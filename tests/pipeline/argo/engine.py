@@ -49,6 +49,7 @@ TEMPLATE = {
     "dag",
     "executor",
     "inputs",
+    "metadata",
     "name",
     "outputs",
     "resource",
