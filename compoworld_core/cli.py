@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -351,6 +352,25 @@ def export(
         _print(f"from {counted(len(selection.outcomes), 'trajectories')} of {record.id}")
         for line in sentences(selection, not_run, usd):
             _print(line)
+
+
+@app.command("export-model")
+def export_model(
+    out: Annotated[Path, typer.Option("--out", help="Folder to make.")],
+    model: Annotated[str, typer.Option("--model", help="base, sft or grpo.")] = "grpo",
+    config: ConfigOption = None,
+    store: StoreOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Lay a trained model into a folder that can be served, with the history of its training."""
+    from compoworld_core.evaluation.serving import Serving
+    from compoworld_core.pipeline.servable import check_out
+    from compoworld_core.pipeline.stages import GRAPH
+    from compoworld_core.storage import open_store
+
+    settings = _load(config, store)
+    check_out(open_store(settings.store), GRAPH, settings.stages, model, out)
+    _print(f"wrote {model} to {out}; vLLM serves it with\n  {shlex.join(Serving(folder=out).command(8000))}")
 
 
 @app.command()

@@ -7,21 +7,24 @@ share of a step is all from the end of the bare loop's step to the end of its ow
 from __future__ import annotations
 
 import copy
+import math
 import statistics
 import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch.nn.functional import cross_entropy
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from compoworld_core.data import Data
+from compoworld_core.errors import CompoWorldError
 from compoworld_core.training import distributed
 from compoworld_core.training.sft import SftJob, trainer_of
 
-_IGNORED = -100
+_IGNORED: Final = -100
+_SAME: Final = 1e-3
 
 
 class Throughput(Data):
@@ -45,12 +48,19 @@ class Throughput(Data):
 
 
 def measure(job: SftJob) -> Throughput:
-    """Fine-tune as a job says, in this process, beside a bare loop; nothing is kept."""
+    """Fine-tune as a job says, in this process, beside a bare loop; nothing is kept.
+
+    Raises:
+        CompoWorldError: The first losses differ, so the two do not do the same work.
+    """
     distributed.prepare(job.layout, job.model, f"bench-{job.run}")
     trainer = trainer_of(job)
     beside = _Beside(trainer, job)
     trainer.add_callback(beside)
     trainer.train()
+    first = next(report["loss"] for report in trainer.state.log_history if "loss" in report)
+    if not math.isclose(first, beside.first_loss, rel_tol=_SAME):
+        raise CompoWorldError(f"the trainer's first loss is {first}, the bare loop's {beside.first_loss}")
     ours, bare = statistics.median(beside.ours[1:]), statistics.median(beside.bare[1:])
     tokens = statistics.fmean(beside.tokens[1:])
     return Throughput(
@@ -70,6 +80,7 @@ class _Beside(TrainerCallback):  # type: ignore[misc]  # transformers is untyped
         self.ours: list[float] = []
         self.bare: list[float] = []
         self.tokens: list[int] = []
+        self.first_loss = math.nan
         self._model = copy.deepcopy(trainer.model).train()
         self._optimizer = torch.optim.AdamW(self._model.parameters(), lr=job.settings.learning_rate)
         self._steps = _steps(trainer, job.layout.accumulation(job.settings.global_batch))
@@ -87,11 +98,14 @@ class _Beside(TrainerCallback):  # type: ignore[misc]  # transformers is untyped
         batches = next(self._steps)
         self.tokens.append(sum(int(batch["attention_mask"].sum()) for batch in batches))
         begun = time.perf_counter()
-        self._step(batches)
+        loss = self._step(batches)
         self._since = time.perf_counter()
         self.bare.append(self._since - begun)
+        if math.isnan(self.first_loss):
+            self.first_loss = loss
 
-    def _step(self, batches: Sequence[Any]) -> None:
+    def _step(self, batches: Sequence[Any]) -> float:
+        total = 0.0
         labelled = sum(int((batch["labels"][:, 1:] != _IGNORED).sum()) for batch in batches)
         for batch in batches:
             logits = self._model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
@@ -99,8 +113,10 @@ class _Beside(TrainerCallback):  # type: ignore[misc]  # transformers is untyped
                 logits[:, :-1].flatten(0, 1), batch["labels"][:, 1:].flatten(), ignore_index=_IGNORED, reduction="sum"
             )
             (loss / labelled).backward()
+            total += loss.item() / labelled
         self._optimizer.step()
         self._optimizer.zero_grad()
+        return total
 
 
 def _steps(trainer: Any, accumulation: int) -> Iterator[list[Any]]:
