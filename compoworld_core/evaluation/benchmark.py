@@ -17,7 +17,7 @@ from compoworld_core.errors import InputError
 from compoworld_core.evaluation.collection import Collection, Gap, Metric
 from compoworld_core.evaluation.harness import harness_version, require, run_job
 from compoworld_core.evaluation.order import Job, Needs, Order, Pin
-from compoworld_core.evaluation.results import read_json
+from compoworld_core.evaluation.results import Found, read_json
 from compoworld_core.evaluation.secrets import Secrets, secrets_in
 from compoworld_core.evaluation.trial import Trial
 from compoworld_core.storage.digest import canonical_json, to_plain
@@ -102,11 +102,12 @@ class Benchmark(ABC):
             InputError: A file is missing or malformed; names file and field.
         """
         collection = self.parse(folder)
-        versions = dict(collection.versions)
-        known = {read_json(file).at("harness").text() for file in sorted(folder.rglob(PROVENANCE))}
+        known = [read_json(file) for file in sorted(folder.rglob(PROVENANCE))]
+        versions, setting = dict(collection.versions), dict(collection.setting)
         if known:
-            versions["harness"] = ", ".join(sorted(known))
-        plain = to_plain(collection) | {"versions": versions}
+            versions["harness"] = ", ".join(sorted({found.at("harness").text() for found in known}))
+            setting = {**_asked(known[0].at("asked")), **setting}
+        plain = to_plain(collection) | {"versions": versions, "setting": setting}
         return Collection.model_validate(Secrets(secrets_in(folder)).strip(plain))
 
     def needs_for(self, order: Order) -> Needs:
@@ -153,3 +154,12 @@ class Benchmark(ABC):
             versions=dict(versions or {}),
             warnings=tuple(warnings),
         )
+
+
+def _asked(asked: Found) -> dict[str, str]:
+    """What a run was asked for and its result files need not tell: options, and who played the user and who judged."""
+    found = {name: value.text() for name, value in asked.at("options").fields() if value.value}
+    for role in ("user", "judge"):
+        if party := asked.maybe(role):
+            found[role] = party.at("model").text()
+    return found

@@ -20,7 +20,7 @@ from compoworld_core.evaluation.process import stopped_in_order
 from compoworld_core.evaluation.serving import Engine, Serving, served
 from compoworld_core.evaluation.statistics import Interval
 from compoworld_core.evaluation.trial import EVALUATIONS
-from compoworld_core.llm.config import Endpoint, LlmConfig
+from compoworld_core.llm.config import Endpoint, LlmConfig, ModelConfig
 from compoworld_core.storage import DatasetLocation, Store, digest, merge, write_shard
 from compoworld_core.storage.digest import to_plain
 
@@ -32,7 +32,7 @@ class Wanted(Data):
     """What the command line was told about a run of a harness; models are names in `llm.models`.
 
     Attributes:
-        checkpoint: Folder of a model that is served while the harness runs, in place of `model`.
+        checkpoint: Folder of a model that is served while the harness runs; `model` then says how to sample from it.
     """
 
     model: str | None = None
@@ -76,7 +76,7 @@ def run(name: str, wanted: Wanted, llm: LlmConfig) -> Outcome:
         InputError: Something is missing that it needs; nothing was spent.
     """
     benchmark = named_benchmark(name)
-    if (wanted.model is None) == (wanted.checkpoint is None):
+    if wanted.model is None and wanted.checkpoint is None:
         raise InputError("say who is evaluated: --model NAME of llm.models, or --checkpoint FOLDER")
     if wanted.harness is None:
         raise InputError(
@@ -95,10 +95,11 @@ def _run(benchmark: Benchmark, wanted: Wanted, llm: LlmConfig) -> Path:
         return order.out
     serving = Serving(folder=wanted.checkpoint, engine=wanted.engine, gpus=wanted.gpus)
     place = Endpoint(base_url="http://127.0.0.1:1/v1")  # until it is served: what it needs is checked before that
-    benchmark.prepare(_order(benchmark, wanted, llm, Served(model=serving.name, endpoint=place)))
-    out = _out(benchmark, wanted, serving.name)
+    order = _order(benchmark, wanted, llm, _at(llm, wanted.model, serving.name, place))
+    benchmark.prepare(order)
+    out = order.out
     with served(serving, out / "server.log") as base_url:
-        agent = Served(model=serving.name, endpoint=Endpoint(base_url=base_url))
+        agent = _at(llm, wanted.model, serving.name, Endpoint(base_url=base_url))
         order = _order(benchmark, wanted, llm, agent)
         benchmark.run(order, benchmark.prepare(order))
     return out
@@ -200,10 +201,21 @@ def _out(benchmark: Benchmark, wanted: Wanted, model: str) -> Path:
 
 
 def _model(llm: LlmConfig, name: str) -> Served:
+    return Served.of(name, _config(llm, name))
+
+
+def _at(llm: LlmConfig, name: str | None, model: str, endpoint: Endpoint) -> Served:
+    """A checkpoint that is served, sampled from as a model of the configuration if one is named."""
+    config = ModelConfig(model=model) if name is None else _config(llm, name)
+    fields = config.model_dump(include={"temperature", "top_p", "max_tokens"})
+    return Served(model=model, endpoint=endpoint, **fields)
+
+
+def _config(llm: LlmConfig, name: str) -> ModelConfig:
     if name not in llm.models:
         known = ", ".join(sorted(llm.models)) or "none"
         raise InputError(f"llm.models has no {name!r}; there is {known}; name a file that has it with --config")
-    return Served.of(name, llm.models[name])
+    return llm.models[name]
 
 
 def _options(texts: Sequence[str]) -> dict[str, str]:

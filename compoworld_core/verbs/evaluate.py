@@ -41,7 +41,9 @@ def with_benchmarks(held_out: Callable[..., None]) -> Callable[..., None]:
         results: Annotated[
             _Place, typer.Option("--results", help="Folder with results of the harness, from wherever: only read them.")
         ] = None,
-        model: Annotated[_Text, typer.Option("--model", help="Who is evaluated: a name in llm.models.")] = None,
+        model: Annotated[
+            _Text, typer.Option("--model", help="Who is evaluated, or how a checkpoint is sampled: in llm.models.")
+        ] = None,
         checkpoint: Annotated[
             _Place, typer.Option("--checkpoint", help="Folder of a model that is served and evaluated.")
         ] = None,

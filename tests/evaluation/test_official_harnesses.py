@@ -145,6 +145,7 @@ def test_vitabench_runs_and_gives_the_rows_that_the_judge_grants(
     rows = benchmark("vitabench").collect(tmp_path / "out").rows
     assert [row.passed for row in rows] == [True, False, False, False]
     assert all(row.criteria[0] and 0 < (row.score or 0) < 1 for row in rows[1:])
+    assert told["setting"] | {"language": "english", "judge": "judge", "user": "customer"} == told["setting"]
     results = (tmp_path / "out/delivery-000/results.json").read_text()
     assert "[secret]" in results
     assert not any(CANARY in file.read_text() for file in (tmp_path / "out").rglob("*") if file.is_file())
