@@ -1,0 +1,84 @@
+"""The Terraform module, read as data: what it makes is private, encrypted and meant for the chart's accounts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import hcl2
+import pytest
+
+from compoworld_core.pipeline.argo.settings import JOB_ACCOUNT, ClusterSettings
+
+MODULE = Path(__file__).parents[2] / "infra" / "aws"
+TEXT = "\n".join(path.read_text() for path in sorted(MODULE.glob("*.tf")))
+
+
+def _plain(value: Any) -> Any:
+    """Without the quotes that the parser leaves around names and texts."""
+    if isinstance(value, dict):
+        return {_plain(key): _plain(inner) for key, inner in value.items() if not str(key).startswith("__")}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return value.strip('"') if isinstance(value, str) else value
+
+
+def _blocks(kind: str) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted(MODULE.glob("*.tf")):
+        for block in _plain(hcl2.loads(path.read_text())).get(kind, []):
+            for first, inner in block.items():
+                if kind == "variable":
+                    found[first] = inner
+                else:
+                    found |= {f"{first}.{name}": body for name, body in inner.items()}
+    return found
+
+
+RESOURCES = _blocks("resource")
+
+
+@pytest.mark.parametrize("name", sorted(_blocks("variable")))
+def test_a_variable_says_what_it_is_and_refuses_what_cannot_be(name: str) -> None:
+    variable = _blocks("variable")[name]
+
+    assert variable["description"].endswith(".")
+    assert variable["validation"]
+    for validation in variable["validation"]:
+        assert validation["error_message"].startswith(name)
+        assert f"var.{name}" in str(validation["condition"])
+
+
+def test_the_bucket_is_private_encrypted_versioned_and_cleaned() -> None:
+    block = RESOURCES["aws_s3_bucket_public_access_block.data"]
+    (encryption,) = RESOURCES["aws_s3_bucket_server_side_encryption_configuration.data"]["rule"]
+    rules = RESOURCES["aws_s3_bucket_lifecycle_configuration.data"]["rule"]
+
+    assert [value for key, value in block.items() if key != "bucket"] == [True] * 4
+    assert encryption["apply_server_side_encryption_by_default"][0]["sse_algorithm"] == "aws:kms"
+    assert any("abort_incomplete_multipart_upload" in rule for rule in rules)
+    assert any("noncurrent_version_expiration" in rule for rule in rules)
+    assert 'variable = "aws:SecureTransport"' in TEXT
+
+
+def test_keys_rotate_and_disks_are_encrypted() -> None:
+    assert RESOURCES["aws_kms_key.data"]["enable_key_rotation"] is True
+    for pool in ("spot", "gpu"):
+        template = RESOURCES[f"aws_launch_template.{pool}"]
+        assert template["block_device_mappings"][0]["ebs"][0]["encrypted"] is True
+        assert template["metadata_options"][0]["http_tokens"] == "required"
+
+
+def test_only_the_charts_account_can_write() -> None:
+    assert "system:serviceaccount:${each.value}" in TEXT
+    assert f'data.aws_iam_policy_document.trust["${{var.namespace}}:{JOB_ACCOUNT}"].json' in TEXT
+    assert '"StringLike"' not in TEXT
+
+
+def test_nodes_carry_the_labels_and_taints_that_workflows_look_for() -> None:
+    spot, gpu = RESOURCES["aws_eks_node_group.spot"], RESOURCES["aws_eks_node_group.gpu"]
+    label = ClusterSettings().spot_label
+
+    assert label in spot["labels"]
+    assert spot["taint"][0]["key"] == label
+    assert gpu["taint"][0]["key"] == "nvidia.com/gpu"
