@@ -3,7 +3,8 @@
     python -m jobs.begin --config C --store S --out DIR [--from A] [--until B] [--only C] [--gpus true]
 
 The folder gets a file for each answer: `run-<stage>` holds true or false, `record` whether the run is complete enough
-to be recorded, `seed` the seed of its tasks, and `benchmarks` which benchmarks are run, as a JSON list.
+to be recorded, `seed` the seed of its tasks, `benchmarks` which benchmarks of others are run on each model of the run,
+as a JSON list, and `run-benchmarks` whether there are any.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from compoworld_core.errors import InputError
+from compoworld_core.evaluation.benchmarks import benchmarks
 from compoworld_core.pipeline.config import load_config
 from compoworld_core.pipeline.graph import StageGraph
 from compoworld_core.pipeline.stages import GRAPH
@@ -47,11 +49,13 @@ def work(telemetry: Telemetry) -> None:
             endpoint.key()
     chosen = choose(GRAPH, config.stages, given.start, given.end, given.only, has_gpus=given.gpus == "true")
     data = tuple(name for name in GRAPH.order if not GRAPH[name].extra)
+    names = wanted_benchmarks(given.benchmarks, has_models=all(name in chosen for name in GRAPH.order))
     answers = {
         **{f"run-{name}": json.dumps(name in chosen) for name in GRAPH.order},
         "record": json.dumps(set(data) <= set(chosen)),
         "seed": seed_of(given.scheduled),
-        "benchmarks": json.dumps([name for name in given.benchmarks.split(",") if name]),
+        "benchmarks": json.dumps(names),
+        "run-benchmarks": json.dumps(bool(names)),
     }
     given.out.mkdir(parents=True, exist_ok=True)
     for name, answer in answers.items():
@@ -80,6 +84,26 @@ def choose(
                     f"leave it out of the section {name}"
                 )
     return chosen
+
+
+def wanted_benchmarks(text: str, *, has_models: bool) -> list[str]:
+    """The benchmarks to run; `all` stands for all of them.
+
+    Args:
+        text: Names, separated by commas.
+        has_models: Whether the run makes the models that are evaluated.
+
+    Raises:
+        InputError: There is no such benchmark, or no model for it.
+    """
+    if not text:
+        return []
+    names = list(benchmarks()) if text == "all" else text.split(",")
+    if unknown := sorted(set(names) - benchmarks().keys()):
+        raise InputError(f"--benchmarks: there is no {unknown[0]}; there are {', '.join(benchmarks())}")
+    if not has_models:
+        raise InputError(f"--benchmarks {text}: they evaluate trained models: submit all stages, with gpus=true")
+    return names
 
 
 def seed_of(scheduled: str) -> str:

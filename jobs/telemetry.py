@@ -27,6 +27,7 @@ HELP: Final = {
     "compoworld_work_seconds": "Time that making these rows took, whoever made them.",
     "compoworld_tokens": "Tokens that they took, by model and kind.",
     "compoworld_usd": "What these tokens cost in US dollars, by model.",
+    "compoworld_score": "The headline figure of a benchmark, as its authors define it.",
     "compoworld_workflow_seconds": "Wall time of the workflow.",
     "compoworld_workflow_succeeded": "Whether the workflow succeeded: 1, or 0.",
 }

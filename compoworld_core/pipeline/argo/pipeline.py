@@ -28,6 +28,7 @@ from hera.workflows.models import (
 from hera.workflows.protocol import Templatable
 
 from compoworld_core.pipeline.argo.containers import CONFIGURED, LIGHT, OUTPUTS, given, job, parameter
+from compoworld_core.pipeline.argo.evaluation import benchmark_templates
 from compoworld_core.pipeline.argo.fan_out import SEED, planning, range_dag, shard_pod, stage_dag
 from compoworld_core.pipeline.argo.retries import retry
 from compoworld_core.pipeline.argo.settings import (
@@ -60,8 +61,9 @@ def answered(name: str) -> str:
 
 def _begin(settings: ClusterSettings) -> Container:
     asked = ["--from", parameter("from"), "--until", parameter("until"), "--only", parameter("only")]
-    asked += ["--gpus", parameter("gpus"), "--scheduled", given("scheduled"), "--out", OUTPUTS]
-    answers = [*(f"run-{name}" for name in GRAPH.order), "record", "seed"]
+    asked += ["--gpus", parameter("gpus"), "--benchmarks", parameter("benchmarks")]
+    asked += ["--scheduled", given("scheduled"), "--out", OUTPUTS]
+    answers = [*(f"run-{name}" for name in GRAPH.order), "run-benchmarks", "benchmarks", "record", "seed"]
     inputs = [Parameter(name="scheduled")]
     arguments = [*CONFIGURED, *asked]
     return job(settings, "begin", "begin", arguments, inputs=inputs, outputs=answers, asks_models=True)
@@ -78,10 +80,19 @@ def _pipeline() -> DAG:
             tasks[name] = Task(name=name, template=name, when=when, arguments=[seed])
             for before in [tasks[source] for source in GRAPH.graph.predecessors(name)] or [begin]:
                 before >> tasks[name]
+        benchmarks = Task(
+            name="benchmarks",
+            template="benchmarks",
+            when=f"{answered('run-benchmarks')} == true",
+            arguments=[seed, Parameter(name="benchmarks", value=answered("benchmarks"))],
+        )
+        for name in filter(is_training, GRAPH.order):
+            tasks[name] >> benchmarks
         record = Task(name="record", template="record", when=f"{answered('record')} == true", arguments=[seed])
         for name in GRAPH.order:
             if not list(GRAPH.graph.successors(name)):
                 tasks[name] >> record
+        benchmarks >> record
     return dag
 
 
@@ -122,7 +133,7 @@ def _templates(settings: ClusterSettings) -> list[Template | Templatable]:
     record = StageSettings(memory="2Gi", deadline_s=3600)
     seed = [Parameter(name="seed")]
     found.append(job(settings, "record", "record", CONFIGURED, pod=record, inputs=seed, environment=SEED))
-    return [*found, *planning(settings), *_finish(settings)]
+    return [*found, *benchmark_templates(settings), *planning(settings), *_finish(settings)]
 
 
 def _common(settings: ClusterSettings) -> dict[str, Any]:
@@ -154,6 +165,9 @@ def build_template(settings: ClusterSettings) -> WorkflowTemplate:
         "until": "",
         "only": "",
         "gpus": "true" if settings.has_gpus else "false",
+        "benchmarks": ",".join(settings.benchmarks),
+        "user": "",
+        "judge": "",
         "attempt": "0",
     }
     return WorkflowTemplate(

@@ -23,6 +23,7 @@ from compoworld_core.pipeline.argo.settings import (
     TrainingSettings,
 )
 from compoworld_core.pipeline.stage import Stage
+from compoworld_core.training.datasets import SFT_MODELS
 
 API: Final = "jobset.x-k8s.io/v1alpha2"
 WORKFLOW_LABEL: Final = "compoworld.dev/workflow"
@@ -63,11 +64,11 @@ def jobset_name(stage: str) -> str:
 
 def jobset(training: TrainingSettings, stage: Stage[Any]) -> Manifest:
     """The manifest. Kueue decides when it starts, so `suspend` is left to it."""
-    has_vllm = bool(training.vllm_gpus) and "settings" in stage.config.model_fields and stage.name == "grpo"
+    has_vllm = bool(training.vllm_gpus) and SFT_MODELS in stage.inputs  # only what goes on from a model has rollouts
     name = jobset_name(stage.name)
     jobs = [_trainer(training, stage, name, has_vllm=has_vllm)]
     if has_vllm:
-        jobs.insert(0, _vllm(training, stage))
+        jobs.insert(0, _vllm(training))
     return {
         "apiVersion": API,
         "kind": "JobSet",
@@ -123,9 +124,9 @@ def _trainer(training: TrainingSettings, stage: Stage[Any], name: str, *, has_vl
     return job
 
 
-def _vllm(training: TrainingSettings, stage: Stage[Any]) -> Manifest:
-    arguments = [*CONFIGURED, "--stage", stage.name, "--port", str(_VLLM_PORT)]
-    pod = _pod(training, "rollout_server", arguments, training.vllm_gpus, {})
+def _vllm(training: TrainingSettings) -> Manifest:
+    arguments = [*CONFIGURED, "--model", "sft", "--for", "training", "--port", str(_VLLM_PORT)]
+    pod = _pod(training, "serve", [*arguments, "--gpus", str(training.vllm_gpus)], training.vllm_gpus, {})
     container = pod["spec"]["containers"][0]
     container["ports"] = [{"containerPort": _VLLM_PORT}]
     container["readinessProbe"] = {

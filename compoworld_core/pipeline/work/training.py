@@ -7,6 +7,7 @@ Checkpoints go to the store while it runs, under the stage's key; a stage that w
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ from compoworld_core.training.config import GrpoSettings, Layout, SftSettings, T
 from compoworld_core.training.datasets import BASE, SFT_MODELS, keep_model, lay_out_model
 from compoworld_core.training.distributed import build_kernels
 from compoworld_core.training.history import FITTED, PACE, Pace
-from compoworld_core.training.launch import launch
+from compoworld_core.training.launch import launch, node_rank
 from compoworld_core.training.successes import stored_successes, write_successes
 
 _HELD_OUT_EVERY: Final = 20
@@ -112,7 +113,8 @@ def fine_tune(config: SftConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseM
             settings=config.settings,
             layout=config.layout,
         )
-        _train(job, "compoworld_core.training.sft", config.layout, work, shard)
+        if not _train(job, "compoworld_core.training.sft", config.layout, work, shard):
+            return
         (_model(work) / FITTED).write_text(fitting.told().model_dump_json(indent=2), encoding="utf-8")
         if config.base is None:
             shutil.copytree(base, _model(work) / BASE)
@@ -155,18 +157,19 @@ def reinforce(config: GrpoConfig, inputs: Inputs, shard: Shard) -> Iterator[Base
             layout=config.layout,
         )
         worlds = Worlds(job=job, services=inputs[SERVICES].location)
-        _train(worlds, "compoworld_core.pipeline.work.grpo_process", config.layout, work, shard)
-        yield from keep_model(shard.store, _model(work))
+        if _train(worlds, "compoworld_core.pipeline.work.grpo_process", config.layout, work, shard):
+            yield from keep_model(shard.store, _model(work))
 
 
-def _train(job: BaseModel, module: str, layout: Layout, work: Path, shard: Shard) -> None:
-    """Launch a job, which leaves its model, and note how quickly it went."""
+def _train(job: BaseModel, module: str, layout: Layout, work: Path, shard: Shard) -> bool:
+    """Launch a job and note how quickly it went; whether this is the node on which it leaves its model."""
     (work / "job.json").write_text(job.model_dump_json(), encoding="utf-8")
     build_kernels(layout)
     launch(layout, module, work / "job.json")
     pace = work / "out" / PACE
     if pace.exists():  # on the first of several nodes
         shard.notes["pace"] = Pace.model_validate_json(pace.read_text(encoding="utf-8"))
+    return node_rank(layout, os.environ) == 0
 
 
 def _model(work: Path) -> Path:

@@ -1,0 +1,69 @@
+"""A server of a model of this run: for whoever evaluates it, or for the trainer whose rollouts it writes.
+
+    python -m jobs.serve --config C --store S --model sft --for benchmarks --port 8000 --gpus 2
+
+It replaces this process and never ends by itself; who asks it ends it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from compoworld_core.errors import InputError
+from compoworld_core.evaluation.serving import parsers_for
+from compoworld_core.pipeline.config import RunConfig, load_config
+from compoworld_core.pipeline.servable import check_out
+from compoworld_core.pipeline.stages import GRAPH
+from compoworld_core.storage import open_store
+from jobs.process import run_process
+from jobs.telemetry import Telemetry
+
+
+def work(telemetry: Telemetry) -> None:
+    """Lay the model out and become its server."""
+    parser = argparse.ArgumentParser(prog="python -m jobs.serve", description="Serve a model of this run.")
+    parser.add_argument("--config", type=Path, help="YAML file with the configuration")
+    parser.add_argument("--store", help="where datasets lie: a path, file:// or s3://")
+    parser.add_argument("--model", choices=("base", "sft", "grpo"), required=True)
+    parser.add_argument("--for", dest="asker", choices=("benchmarks", "training"), required=True)
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--gpus", type=int, default=1, help="over which the model is split")
+    parser.add_argument("--folder", type=Path, default=Path("/tmp/model"), help="for the model's files")
+    given = parser.parse_args(sys.argv[1:])
+    if importlib.util.find_spec("vllm") is None:
+        raise InputError("serve needs vLLM, which the image `train` has")
+    config = load_config(given.config, flags={"store": given.store})
+    check_out(open_store(config.store), GRAPH, config.stages, given.model, given.folder)
+    telemetry.log("the model is laid out; its server begins", model=given.model, folder=str(given.folder))
+    sys.stderr.flush()
+    ask = for_training if given.asker == "training" else for_benchmarks
+    command = ask(config, given.model, given.folder, given.port, given.gpus)
+    os.execv(command[0], command)
+
+
+def for_benchmarks(config: RunConfig, model: str, folder: Path, port: int, gpus: int) -> list[str]:
+    """vLLM's server of chat completions, under the model's name."""
+    parsers = parsers_for(folder)
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--host", "0.0.0.0", "--port", str(port)]
+    command += ["--model", str(folder), "--served-model-name", model, "--tensor-parallel-size", str(gpus)]
+    command += ["--enable-auto-tool-choice", "--tool-call-parser", parsers.tool_call]
+    return command + (["--reasoning-parser", parsers.reasoning] if parsers.reasoning else [])
+
+
+def for_training(config: RunConfig, model: str, folder: Path, port: int, gpus: int) -> list[str]:
+    """TRL's server, whose weights the trainer replaces as it learns."""
+    trl = shutil.which("trl")
+    if trl is None:
+        raise InputError("serving a trainer needs the program trl, which comes with the extra `train`")
+    command = [trl, "vllm-serve", "--model", str(folder), "--host", "0.0.0.0", "--port", str(port)]
+    command += ["--tensor-parallel-size", str(gpus), "--max-model-len", str(config.training.grpo.context_tokens)]
+    return command
+
+
+if __name__ == "__main__":
+    run_process("serve", work)
