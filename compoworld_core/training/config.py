@@ -99,7 +99,7 @@ class Layout(Data):
             raise ValueError(f"generation {self.generation!r} needs GPUs; use transformers")
         if self.generation == "colocate" and self.processes_per_node % self.tensor_parallel:
             raise ValueError(
-                f"tensor_parallel {self.tensor_parallel} does not divide the {self.processes_per_node} processes of a node"
+                f"tensor_parallel {self.tensor_parallel} does not divide the node's {self.processes_per_node} processes"
             )
         return self
 

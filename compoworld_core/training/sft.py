@@ -84,9 +84,11 @@ def trainer_of(job: SftJob, *callbacks: Any) -> Any:
         **_router(job.model),
     )
     precision = torch.float32 if layout.device == "cpu" else torch.bfloat16
+    model = AutoModelForCausalLM.from_pretrained(job.model, dtype=precision)
+    distributed.declare_experts(model)
     return StepwiseTrainer(
         step=settings.global_batch,
-        model=AutoModelForCausalLM.from_pretrained(job.model, dtype=precision),
+        model=model,
         args=arguments,
         train_dataset=dataset_of(read_rows(Path(job.rows))),
         eval_dataset=dataset_of(read_rows(Path(job.held_out))) if job.held_out else None,

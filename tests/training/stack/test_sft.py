@@ -129,16 +129,6 @@ def test_tensorboard_shows_what_the_history_tells(
     assert shown == pytest.approx(losses(alone), rel=1e-5)
 
 
-@pytest.fixture(scope="module")
-def kernels() -> None:
-    """What DeepSpeed compiles on first use."""
-    code = (
-        "from compoworld_core.training.distributed import build_kernels as b; "
-        "from compoworld_core.training.config import Layout as L; b(L(device='cpu', zero_stage=1))"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
-
-
 @pytest.mark.usefixtures("kernels")
 def test_two_processes_agree_whatever_is_divided_between_them(
     tmp_path: Path, base: Path, records: list[JsonObject], tokenizer: Any
