@@ -1,0 +1,69 @@
+"""The first job of a workflow says what runs, and refuses what cannot."""
+
+from __future__ import annotations
+
+import pytest
+
+from compoworld_core.errors import InputError
+from compoworld_core.pipeline.config import load_config
+from compoworld_core.pipeline.stages import GRAPH
+from jobs.begin import choose, seed_of, wanted_benchmarks
+
+DATA = tuple(name for name in GRAPH.order if not GRAPH[name].extra)
+
+
+def chosen(start: str = "", end: str = "", only: str = "", *, has_gpus: bool = False, **flags: object) -> list[str]:
+    configs = load_config(environment={}, flags={key.replace("__", "."): value for key, value in flags.items()}).stages
+    return list(choose(GRAPH, configs, start, end, only, has_gpus=has_gpus))
+
+
+def test_without_gpus_nothing_is_trained() -> None:
+    assert chosen() == list(DATA)
+    assert chosen(has_gpus=True) == list(GRAPH.order)
+
+
+def test_a_part_of_the_order_can_be_chosen() -> None:
+    assert chosen("synthesize", "sample-tasks") == ["synthesize", "validate", "sample-tasks"]
+    assert chosen(only="distill") == ["distill"]
+    assert chosen(only="sft") == []
+    assert chosen(only="sft", has_gpus=True) == ["sft"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("distil",), "there is no stage 'distil'; there are crawl"),
+        (("distill", "crawl"), "crawl comes before distill"),
+        (("crawl", "", "crawl"), "goes neither with --from nor with --until"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments: tuple[str, ...], problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        chosen(*arguments)
+
+
+def test_an_evaluation_of_what_is_not_trained_is_refused_before_it_costs() -> None:
+    trials = {"sft": 1}
+
+    with pytest.raises(InputError, match="evaluate reads sft_models, which sft makes, and that needs GPUs"):
+        chosen(evaluate__trials=trials)
+    assert "evaluate" in chosen(evaluate__trials=trials, has_gpus=True)
+
+
+def test_the_seed_is_the_date_on_which_a_run_was_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert seed_of("2026-11-30T02:00:00Z") == "20261130"
+    assert seed_of("") == ""
+    monkeypatch.setenv("COMPOWORLD_TASKS__SEED", "7")
+    assert seed_of("") == "7"
+    with pytest.raises(InputError, match="is no moment"):
+        seed_of("{{workflow.scheduledTime}}")
+
+
+def test_benchmarks_are_known_and_have_models_to_evaluate() -> None:
+    assert wanted_benchmarks("", has_models=False) == []
+    assert wanted_benchmarks("ale,vitabench", has_models=True) == ["ale", "vitabench"]
+    assert len(wanted_benchmarks("all", has_models=True)) == 8
+    with pytest.raises(InputError, match="there is no alle; there are ale"):
+        wanted_benchmarks("alle", has_models=True)
+    with pytest.raises(InputError, match="submit all stages, with gpus=true"):
+        wanted_benchmarks("ale", has_models=False)
