@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Final
@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 
 from compoworld_core.data import Data
 from compoworld_core.errors import InputError, StorageError, TransientError
+from compoworld_core.pipeline.measures import Measures, drops, measure
 from compoworld_core.pipeline.runner import StageResult
 from compoworld_core.pipeline.wording import counted
 from compoworld_core.pipeline.work.report import PAGES, REPORT
@@ -40,6 +41,12 @@ class Gates(Data):
 
     min_tasks: int = Field(default=1, ge=0, description="Fewest tasks that passed all gates of theirs.")
     min_trajectories: int = Field(default=1, ge=0, description="Fewest trajectories that are verified successes.")
+    max_drop: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="How far yield, success rate, kill rate and scores may fall below the latest run's, such as 0.05.",
+    )
 
 
 class DatasetRecord(Data):
@@ -74,12 +81,14 @@ class RunRecord(Data):
 
     Attributes:
         datasets: By name.
+        measures: What is compared with later runs; None in records of versions that did not measure.
         failed_gates: A sentence for each gate that was not reached.
     """
 
     version: str
     datasets: dict[str, DatasetRecord]
     totals: Totals
+    measures: Measures | None = None
     failed_gates: tuple[str, ...]
 
     @cached_property
@@ -93,18 +102,38 @@ class RunRecord(Data):
 
 
 def record_run(store: Store, version: str, results: Iterable[StageResult], gates: Gates) -> RunRecord:
-    """Store a run's record, and make it the latest if it reached all gates."""
+    """Store a run's record, and make it the latest if it reached all gates.
+
+    Raises:
+        TransientError: Other runs became the latest each time that this one had been compared with the one before.
+    """
     datasets = {
         name: DatasetRecord(key=result.plan.key, rows=commit.rows, digest=commit.digest)
         for result in results
         for name, commit in result.commits.items()
     }
     totals = _count(store, datasets)
-    record = RunRecord(version=version, datasets=datasets, totals=totals, failed_gates=tuple(_failed(gates, totals)))
-    store.create(f"runs/{record.id}.json", canonical_json(record).encode())
-    if not record.failed_gates:
-        _make_latest(store, record.id)
-    return record
+    measures = measure(
+        store,
+        {name: DatasetLocation(dataset=name, key=item.key) for name, item in datasets.items()},
+        attempts=totals.attempts,
+        tasks=totals.tasks,
+        trajectories=totals.trajectories,
+        successes=totals.successes,
+    )
+    for _ in range(_TRIES):
+        latest = read_ref(store, LATEST)
+        record = RunRecord(
+            version=version,
+            datasets=datasets,
+            totals=totals,
+            measures=measures,
+            failed_gates=(*_failed(gates, totals), *_worse(store, gates, measures, latest)),
+        )
+        store.create(f"runs/{record.id}.json", canonical_json(record).encode())
+        if record.failed_gates or move_ref(store, LATEST, record.id, expected=latest):
+            return record
+    raise TransientError(f"{store.uri}/refs/{LATEST}: other runs kept moving it")
 
 
 def find_run(store: Store, name: str = LATEST) -> RunRecord:
@@ -217,8 +246,17 @@ def _failed(gates: Gates, totals: Totals) -> Sequence[str]:
     ]
 
 
-def _make_latest(store: Store, run_id: str) -> None:
-    for _ in range(_TRIES):
-        if move_ref(store, LATEST, run_id, expected=read_ref(store, LATEST)):
-            return
-    raise TransientError(f"{store.uri}/refs/{LATEST}: other runs kept moving it")
+def _worse(store: Store, gates: Gates, measures: Measures, latest: str | None) -> Iterator[str]:
+    """A sentence for each measure that is too far below the latest run's."""
+    if gates.max_drop is None or latest is None:
+        return
+    try:
+        before = find_run(store, latest).measures
+    except StorageError:  # another version's: there is nothing to compare with
+        return
+    if before is not None:
+        for sentence in drops(measures, before, gates.max_drop):
+            yield (
+                f"gates.max_drop: {sentence} since {latest}, {gates.max_drop:g} is allowed; look into the report for "
+                "what was lost, or raise gates.max_drop"
+            )

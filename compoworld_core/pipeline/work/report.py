@@ -50,13 +50,18 @@ class ReportConfig(Data):
 
 
 class Page(Data):
-    """A self-contained HTML page."""
+    """A self-contained HTML page.
+
+    Attributes:
+        kill_rate: Of held-out slips, the share that rubrics noticed; None where none were tried.
+    """
 
     name: str
     html: str
+    kill_rate: float | None = None
 
 
-PAGES = DatasetType("reports", 1, Page)
+PAGES = DatasetType("reports", 2, Page)
 
 
 def outside(config: ReportConfig) -> str | None:
@@ -80,6 +85,7 @@ def run(config: ReportConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseMode
     tried = tasks[: config.quality_tasks]
     made = [item for item in (*READ, *MAY_READ) if inputs.find(item) is not None]
     standing, gained = standings(inputs.find(EVALUATIONS) or ())
+    quality = verifier_quality(tried, open_catalogue(inputs[SERVICES], NO_PREDICTIONS)) if tried else None
     data = ReportData(
         created_from={item.name: inputs[item].location.key for item in made},
         version=__version__,
@@ -89,7 +95,7 @@ def run(config: ReportConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseMode
         omissions=inputs[OMISSIONS],
         admissions=inputs[VERIFICATIONS],
         tasks=tasks,
-        quality=verifier_quality(tried, open_catalogue(inputs[SERVICES], NO_PREDICTIONS)) if tried else None,
+        quality=quality,
         attempts=inputs[ATTEMPTS],
         trajectories=inputs[TRAJECTORIES],
         selection=select(inputs[TRAJECTORIES], tasks, config.selection),
@@ -97,4 +103,4 @@ def run(config: ReportConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseMode
         standings=standing,
         gains=gained,
     )
-    yield Page(name=REPORT, html=render_report(data))
+    yield Page(name=REPORT, html=render_report(data), kill_rate=quality.kill_rate if quality else None)
