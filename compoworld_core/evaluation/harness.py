@@ -42,7 +42,10 @@ try:
     version = importlib.metadata.version(package) if package else None
 except importlib.metadata.PackageNotFoundError:
     version = None
-is_there = not module or importlib.util.find_spec(module) is not None
+try:
+    is_there = not module or importlib.util.find_spec(module) is not None
+except ImportError:
+    is_there = False
 print(json.dumps({"python": "%d.%d.%d" % sys.version_info[:3], "version": version, "is_there": is_there}))
 """
 

@@ -43,6 +43,7 @@ def test_an_order_with_all_that_is_needed_is_taken(tmp_path: Path, monkeypatch: 
     [
         pytest.param(PIN, Needs(python=">=3.99"), {}, r"is Python 3\.\d+\.\d+; it needs >=3.99", id="python"),
         pytest.param(PIN, Needs(module="no_such_module"), {}, "has no module no_such_module", id="module"),
+        pytest.param(PIN, Needs(module="no_such.part"), {}, r"has no module no_such\.part", id="part of a module"),
         pytest.param(PIN, Needs(files=("data/x.json",)), {}, "data/x.json: is missing", id="data"),
         pytest.param(PIN, Needs(user=True), {}, "a model has to play the user", id="user"),
         pytest.param(PIN, Needs(judge=True), {"judge": None}, "a model has to judge", id="judge"),
