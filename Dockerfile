@@ -140,6 +140,7 @@ ARG AUTOMATIONBENCH_PYTHON
 RUN get-harness zapier/AutomationBench "$AUTOMATIONBENCH_COMMIT" "$AUTOMATIONBENCH_PYTHON" --editable .
 
 FROM job AS eval-automationbench
+ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python
 COPY --from=harness-automationbench /opt/harness /opt/harness
 
 
@@ -150,6 +151,7 @@ RUN uv venv --python "$SKILLSBENCH_PYTHON" /opt/harness/.venv \
     && uv pip install --python /opt/harness/.venv "benchflow==$SKILLSBENCH_VERSION"
 
 FROM job AS eval-skillsbench
+ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python
 COPY --from=harness-skillsbench /opt/harness /opt/harness
 
 
@@ -159,6 +161,7 @@ ARG VITABENCH_PYTHON
 RUN get-harness meituan-longcat/vitabench "$VITABENCH_COMMIT" "$VITABENCH_PYTHON" --editable .
 
 FROM job AS eval-vitabench
+ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python
 COPY --from=harness-vitabench /opt/harness /opt/harness
 
 
@@ -168,6 +171,7 @@ ARG VITABENCH2_PYTHON
 RUN get-harness meituan-longcat/VitaBench-2.0 "$VITABENCH2_COMMIT" "$VITABENCH2_PYTHON" --editable .
 
 FROM job AS eval-vitabench2
+ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python
 COPY --from=harness-vitabench2 /opt/harness /opt/harness
 
 
@@ -177,6 +181,7 @@ ARG TAU3_BANKING_PYTHON
 RUN get-harness sierra-research/tau2-bench "$TAU3_BANKING_COMMIT" "$TAU3_BANKING_PYTHON" --editable '.[knowledge]'
 
 FROM job AS eval-tau3-banking
+ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python
 COPY --from=harness-tau3-banking /opt/harness /opt/harness
 
 
@@ -186,6 +191,7 @@ ARG DEEPPLANNING_PYTHON
 RUN get-harness QwenLM/Qwen-Agent "$DEEPPLANNING_COMMIT" "$DEEPPLANNING_PYTHON" --requirement benchmark/deepplanning/requirements.txt
 
 FROM job AS eval-deepplanning
+ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python
 COPY --from=harness-deepplanning /opt/harness /opt/harness
 
 
@@ -195,6 +201,7 @@ ARG WILDCLAWBENCH_PYTHON
 RUN get-harness InternLM/WildClawBench "$WILDCLAWBENCH_COMMIT" "$WILDCLAWBENCH_PYTHON" --requirement requirements.txt
 
 FROM job AS eval-wildclawbench
+ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python
 COPY --from=harness-wildclawbench /opt/harness /opt/harness
 
 
@@ -204,4 +211,5 @@ ARG ALE_PYTHON
 RUN get-harness rdi-berkeley/agents-last-exam "$ALE_COMMIT" "$ALE_PYTHON" --editable .
 
 FROM job AS eval-ale
+ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python
 COPY --from=harness-ale /opt/harness /opt/harness

@@ -123,6 +123,21 @@ def test_a_coding_agent_reaches_the_named_hosts_and_no_name_server(chart: Chart)
     assert shard["metadata"]["labels"]["app.kubernetes.io/component"] == "synthesize-shard"
 
 
+def test_policies_are_about_templates_that_there_are(chart: Chart) -> None:
+    documents = chart.render("--set", "training.enabled=true,author.addresses.models=192\\.0\\.2\\.1")
+    (template,) = [item for item in documents if item["kind"] == "WorkflowTemplate"]
+    labelled = {
+        item["metadata"]["labels"]["app.kubernetes.io/component"]
+        for item in template["spec"]["templates"]
+        if "container" in item
+    }
+
+    named = set(re.findall(r"app.kubernetes.io/component['\"]?: ['\"]?([\w-]+)", str(_policies(documents))))
+
+    assert named >= {"synthesize-shard", "serve", "benchmark"}
+    assert named <= labelled
+
+
 def test_no_secret_stands_in_what_is_rendered(example: tuple[Document, ...]) -> None:
     for document in example:
         if document["kind"] == "Secret":
@@ -139,6 +154,10 @@ def _rights(rules: list[dict[str, Any]]) -> dict[tuple[str, str], set[str]]:
         for group in rule["apiGroups"]
         for resource in rule["resources"]
     }
+
+
+def _policies(documents: tuple[Document, ...]) -> list[Any]:
+    return [item["spec"] for item in documents if item["kind"] == "NetworkPolicy"]
 
 
 def _pods(documents: tuple[Document, ...]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -77,6 +77,8 @@ def test_gpus_are_a_switch(chart: Chart) -> None:
     assert _parameters(_only(on, "WorkflowTemplate")["spec"])["gpus"] == "true"
     assert _names(on) - _names(off) == {
         ("CronWorkflow", "compoworld-janitor"),
+        ("NetworkPolicy", "compoworld-harnesses"),
+        ("NetworkPolicy", "compoworld-served"),
         ("NetworkPolicy", "compoworld-training"),
         ("PodDisruptionBudget", "compoworld-training"),
     }
@@ -99,6 +101,9 @@ def test_gpus_are_a_switch(chart: Chart) -> None:
         ("kueue.quota.cpu=lots", ("/kueue/quota/cpu", "pattern")),
         ("config.store=s3://else/where", ("config.store: is set by the chart",)),
         ("seaweedfs.enabled=true,seaweedfs.bucket=other", ("set store to s3://other/main",)),
+        ("training.enabled=true,evaluation.benchmarks={mmlu}", ("/evaluation/benchmarks/0", "tau3-banking")),
+        ("evaluation.benchmarks={ale}", ("set training.enabled",)),
+        ("evaluation.judge=nobody", ("evaluation.judge: config.llm.models has no nobody",)),
         ("metrics.serviceMonitor.enabled=true", ("enable metrics.pushgateway",)),
         (
             "networkPolicy.enabled=false,author.addresses.models=192\\.0\\.2\\.1",

@@ -34,6 +34,10 @@ def test_an_image_has_the_harness_that_its_adapter_is_for(name: str) -> None:
 
     assert pinned == (benchmark.pin.commit or benchmark.pin.version)
     assert ARGUMENTS[f"{prefix}_PYTHON"] in SpecifierSet(benchmark.needs.python)
+    assert (
+        f"ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python\nCOPY --from=harness-{name} "
+        in DOCKERFILE
+    )
     if benchmark.pin.commit:
         assert f"get-harness {benchmark.pin.repository} " in DOCKERFILE
 

@@ -74,6 +74,14 @@ matchExpressions:
 {{- if and .Values.author.addresses (not .Values.networkPolicy.enabled) }}
 {{- fail "author.addresses: nothing cuts pi off without policies; enable networkPolicy" }}
 {{- end }}
+{{- if and .Values.evaluation.benchmarks (not .Values.training.enabled) }}
+{{- fail "evaluation.benchmarks: run on trained models, and training is off; set training.enabled, or leave them out" }}
+{{- end }}
+{{- range $role, $model := dict "user" .Values.evaluation.user "judge" .Values.evaluation.judge }}
+{{- if and $model (not (hasKey (dig "llm" "models" dict $.Values.config) $model)) }}
+{{- fail (printf "evaluation.%s: config.llm.models has no %s" $role $model) }}
+{{- end }}
+{{- end }}
 {{- range $name, $_ := .Values.environment }}
 {{- if regexMatch "(?i)(secret|passw|token|credential|access_key|api_?key|_key$|^key$)" $name }}
 {{- fail (printf "environment.%s: looks like a secret, and values are not kept secret; put it into the secret compoworld-store or compoworld-models" $name) }}

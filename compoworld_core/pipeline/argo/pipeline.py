@@ -169,6 +169,7 @@ def build_template(settings: ClusterSettings) -> WorkflowTemplate:
         "user": "",
         "judge": "",
         "attempt": "0",
+        "scheduled": "",  # for who runs it by a schedule of their own: the entrypoint's input of this name takes it
     }
     return WorkflowTemplate(
         name=settings.name,
