@@ -140,7 +140,8 @@ ARG AUTOMATIONBENCH_PYTHON
 RUN get-harness zapier/AutomationBench "$AUTOMATIONBENCH_COMMIT" "$AUTOMATIONBENCH_PYTHON" --editable .
 
 FROM job AS eval-automationbench
-ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python
+ARG AUTOMATIONBENCH_COMMIT
+ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python HARNESS_REVISION=$AUTOMATIONBENCH_COMMIT
 COPY --from=harness-automationbench /opt/harness /opt/harness
 
 
@@ -161,7 +162,8 @@ ARG VITABENCH_PYTHON
 RUN get-harness meituan-longcat/vitabench "$VITABENCH_COMMIT" "$VITABENCH_PYTHON" --editable .
 
 FROM job AS eval-vitabench
-ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python
+ARG VITABENCH_COMMIT
+ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python HARNESS_REVISION=$VITABENCH_COMMIT
 COPY --from=harness-vitabench /opt/harness /opt/harness
 
 
@@ -171,7 +173,8 @@ ARG VITABENCH2_PYTHON
 RUN get-harness meituan-longcat/VitaBench-2.0 "$VITABENCH2_COMMIT" "$VITABENCH2_PYTHON" --editable .
 
 FROM job AS eval-vitabench2
-ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python
+ARG VITABENCH2_COMMIT
+ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python HARNESS_REVISION=$VITABENCH2_COMMIT
 COPY --from=harness-vitabench2 /opt/harness /opt/harness
 
 
@@ -181,7 +184,8 @@ ARG TAU3_BANKING_PYTHON
 RUN get-harness sierra-research/tau2-bench "$TAU3_BANKING_COMMIT" "$TAU3_BANKING_PYTHON" --editable '.[knowledge]'
 
 FROM job AS eval-tau3-banking
-ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python
+ARG TAU3_BANKING_COMMIT
+ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python HARNESS_REVISION=$TAU3_BANKING_COMMIT
 COPY --from=harness-tau3-banking /opt/harness /opt/harness
 
 
@@ -191,7 +195,8 @@ ARG DEEPPLANNING_PYTHON
 RUN get-harness QwenLM/Qwen-Agent "$DEEPPLANNING_COMMIT" "$DEEPPLANNING_PYTHON" --requirement benchmark/deepplanning/requirements.txt
 
 FROM job AS eval-deepplanning
-ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python
+ARG DEEPPLANNING_COMMIT
+ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python HARNESS_REVISION=$DEEPPLANNING_COMMIT
 COPY --from=harness-deepplanning /opt/harness /opt/harness
 
 
@@ -201,7 +206,8 @@ ARG WILDCLAWBENCH_PYTHON
 RUN get-harness InternLM/WildClawBench "$WILDCLAWBENCH_COMMIT" "$WILDCLAWBENCH_PYTHON" --requirement requirements.txt
 
 FROM job AS eval-wildclawbench
-ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python
+ARG WILDCLAWBENCH_COMMIT
+ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python HARNESS_REVISION=$WILDCLAWBENCH_COMMIT
 COPY --from=harness-wildclawbench /opt/harness /opt/harness
 
 
@@ -211,5 +217,6 @@ ARG ALE_PYTHON
 RUN get-harness rdi-berkeley/agents-last-exam "$ALE_COMMIT" "$ALE_PYTHON" --editable .
 
 FROM job AS eval-ale
-ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python
+ARG ALE_COMMIT
+ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python HARNESS_REVISION=$ALE_COMMIT
 COPY --from=harness-ale /opt/harness /opt/harness

@@ -34,10 +34,10 @@ def test_an_image_has_the_harness_that_its_adapter_is_for(name: str) -> None:
 
     assert pinned == (benchmark.pin.commit or benchmark.pin.version)
     assert ARGUMENTS[f"{prefix}_PYTHON"] in SpecifierSet(benchmark.needs.python)
-    assert (
-        f"ENV HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python\nCOPY --from=harness-{name} "
-        in DOCKERFILE
-    )
+    stage = DOCKERFILE.partition(f"FROM job AS eval-{name}\n")[2].partition("\n\n")[0]
+    assert "HARNESS_DIR=/opt/harness HARNESS_PYTHON=/opt/harness/.venv/bin/python" in stage
+    assert f"COPY --from=harness-{name} /opt/harness /opt/harness" in stage
+    assert ("HARNESS_REVISION" in stage) == (benchmark.pin.version is None or benchmark.pin.commit is not None)
     if benchmark.pin.commit:
         assert f"get-harness {benchmark.pin.repository} " in DOCKERFILE
 
