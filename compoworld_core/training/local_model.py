@@ -33,7 +33,8 @@ class LocalModel:
         name: What records call it.
         answer_tokens: Longest answer.
         temperature: 0 takes the likeliest token.
-        device: `cpu` computes in single precision, `cuda` in bfloat16.
+        device: `cpu` computes in single precision and one thread, for the number of threads decides how sums are
+            rounded; other processes use the other cores. `cuda` computes in bfloat16.
     """
 
     def __init__(
@@ -46,6 +47,8 @@ class LocalModel:
         device: Literal["cpu", "cuda"] = "cpu",
     ) -> None:
         self.name = name
+        if device == "cpu":
+            torch.set_num_threads(1)
         self._tokenizer: Any = AutoTokenizer.from_pretrained(source)
         precision = torch.float32 if device == "cpu" else torch.bfloat16
         self._model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=precision).to(device).eval()
