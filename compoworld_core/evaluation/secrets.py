@@ -20,9 +20,19 @@ _IN_DOCUMENT: Final = re.compile(
     rb'"[\w-]*(?:api[_-]?key|authorization)"\s*:\s*"(?:(?:bearer|basic) )?([^"\\]{6,})"', re.IGNORECASE
 )
 _IN_TEXT: Final = re.compile(
-    r"(?P<before>\b(?:authorization\W{1,4}(?:bearer|basic)|bearer|api[_-]?key\W{1,4})\s*)(?P<secret>[^\s\"',;}\]\\]{6,})",
+    r"(?P<before>\b(?:authorization\W{1,4}(?:bearer|basic)|bearer|api[_-]?key\W{1,4})\s*)"
+    r"(?P<secret>(?!\$\{)[^\s\"',;}\]\\]{6,})",
     re.IGNORECASE,
 )
+_VARIABLE: Final = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
+_IN_DOCUMENT: Final = re.compile(
+    rb'"[\w-]*(?:api[_-]?key|authorization)"\s*:\s*"(?:(?:bearer|basic) )?([^"\\]{6,})"', re.IGNORECASE
+)
+_IN_TEXT: Final = re.compile(
+    r"(?P<before>\b(?:authorization\W{1,4}(?:bearer|basic)|bearer|api[_-]?key\W{1,4})\s*)(?P<secret>(?!\$\{)[^\s\"',;}\]\\]{6,})",
+    re.IGNORECASE,
+)
+_VARIABLE: Final = re.compile(r"\$\{\w+\}")
 _SHORTEST: Final = 6
 """Shorter values are no keys, and taking them out would spoil text."""
 
@@ -109,5 +119,7 @@ def is_secret_variable(name: str) -> bool:
 
 
 def _may_be(value: Any) -> bool:
-    """Whether a field so named has a secret: not where it is empty, and not where it counts tokens."""
-    return (isinstance(value, str) and bool(value)) or isinstance(value, list | dict)
+    """Whether a field so named has a secret: not where it is empty, a number, or the variable that has it."""
+    if isinstance(value, str):
+        return bool(value) and not _VARIABLE.fullmatch(value)
+    return isinstance(value, list | dict)

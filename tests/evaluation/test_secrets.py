@@ -38,6 +38,13 @@ def test_what_only_sounds_like_a_secret_stays() -> None:
     assert Secrets(environment={}).strip(value) == {**value, "text": "a bearer of news"}
 
 
+def test_the_name_of_the_variable_that_has_a_key_stays() -> None:
+    secrets = Secrets(environment={})
+
+    assert secrets.strip({"apiKey": "${PROXY_KEY}"}) == {"apiKey": "${PROXY_KEY}"}
+    assert secrets.strip_text('"api_key": "${AGENT_KEY}"') == '"api_key": "${AGENT_KEY}"'
+
+
 def test_keys_are_known_by_their_values_wherever_they_stand() -> None:
     secrets = Secrets([CANARY], environment={"HUB_TOKEN": "hf_0123456789", "HOME": "/home/someone"})
 
