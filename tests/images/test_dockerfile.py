@@ -47,6 +47,7 @@ def test_the_author_has_the_pi_that_sessions_are_held_with() -> None:
     pinned = {name: entry for name, entry in lock["packages"].items() if name}
 
     assert pinned["node_modules/@earendil-works/pi-coding-agent"]["version"] == VERSION
+    assert ARGUMENTS["PI_VERSION"] == VERSION
     assert [name for name, entry in pinned.items() if "integrity" not in entry] == []
 
 
