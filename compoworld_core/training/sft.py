@@ -64,7 +64,9 @@ def trainer_of(job: SftJob, *callbacks: Any) -> Any:
 
     from compoworld_core.training.batches import StepwiseTrainer
     from compoworld_core.training.conversations import dataset_of, read_rows
+    from compoworld_core.training.heads import score_labelled_only
 
+    score_labelled_only()
     settings, layout = job.settings, job.layout
     arguments = SFTConfig(
         **distributed.arguments(layout, Path(job.out) / "checkpoints"),
