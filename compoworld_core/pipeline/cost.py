@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Final
 
 from compoworld_core.data import Data
+from compoworld_core.evaluation.trial import EVALUATIONS
 from compoworld_core.pipeline.graph import StageGraph
 from compoworld_core.pipeline.run import RunRecord
 from compoworld_core.pipeline.wording import counted
@@ -145,11 +146,17 @@ def _trajectories(store: Store, record: RunRecord, rules: SelectionRules) -> Ite
     return (task for (task, _), outcome in selection.outcomes.items() if outcome.reason == "kept")
 
 
+def _trials(store: Store, record: RunRecord, rules: SelectionRules) -> Iterable[str]:
+    trials = read_dataset(store, record.location("evaluations"), EVALUATIONS)
+    return (trial.task for trial in trials if trial.passed is not None and trial.usd is not None)
+
+
 _ACCEPTED: Final[Mapping[str, tuple[str, Accepted]]] = {
     "synthesize": ("verified services", _verified_services),
     "validate": ("verified services", _verified_services),
     "sample-tasks": ("accepted tasks", _tasks),
     "distill": ("selected trajectories", _trajectories),
+    "evaluate": ("scored trials", _trials),
 }
 """What is accepted of what a stage makes; one that asks models has a line here."""
 

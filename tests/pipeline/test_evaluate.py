@@ -14,11 +14,13 @@ from compoworld_core.evaluation.trial import EVALUATIONS, Trial
 from compoworld_core.library.registry import library_package
 from compoworld_core.llm.config import Endpoint, ModelConfig, Price
 from compoworld_core.pipeline.config import load_config
+from compoworld_core.pipeline.cost import cost_of
 from compoworld_core.pipeline.runner import StageResult, resolve, run_stage
 from compoworld_core.pipeline.stage import plan_stage
 from compoworld_core.pipeline.stages import GRAPH
 from compoworld_core.pipeline.work.evaluate import EvaluateConfig
 from compoworld_core.pipeline.workers import Workers
+from compoworld_core.rollouts.selection import SelectionRules
 from compoworld_core.services.datasets import SERVICES
 from compoworld_core.storage import DatasetLocation, Store, merge, open_store, read_dataset, read_sidecars, write_shard
 from compoworld_core.tasks.datasets import TASKS
@@ -26,6 +28,7 @@ from compoworld_core.tasks.task import Split, Task
 from tests.llm_server import LlmServer
 from tests.llm_server.scripts.teacher import of_tasks
 from tests.pipeline.fakes import Diary
+from tests.pipeline.test_teachers import recorded
 from tests.rollouts.complaint import SERVICES as NAMES
 from tests.rollouts.complaint import complaint_task, open_catalogue
 
@@ -118,6 +121,8 @@ def test_a_model_behind_an_endpoint_is_tried_as_often_as_wanted(
     assert all(row.versions["model"] == "student-1" for row in made)
     (sidecar,) = read_sidecars(store, result.plan.location(EVALUATIONS))
     assert sum(row.usd or 0 for row in made) == pytest.approx(sum(float(entry["usd"]) for entry in sidecar["spend"]))
+    (cost,) = cost_of(store, GRAPH, recorded(store, result), SelectionRules())
+    assert (cost.stage, cost.unit, cost.size) == ("evaluate", "scored trials", 6)
 
 
 # What it reads
