@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,16 @@ from compoworld_core.pipeline import run as runs
 from compoworld_core.pipeline.measures import Measures, drops, measure
 from compoworld_core.pipeline.run import Gates, Totals, find_run, record_run
 from compoworld_core.pipeline.work.report import PAGES, Page
-from compoworld_core.storage import DatasetLocation, Store, merge, move_ref, open_store, read_ref, write_shard
+from compoworld_core.storage import (
+    DatasetLocation,
+    DatasetType,
+    Store,
+    merge,
+    move_ref,
+    open_store,
+    read_ref,
+    write_shard,
+)
 
 GOOD = Measures(task_yield=0.9, success_rate=0.8, kill_rate=0.95, scores={"sft": 0.5})
 TOTALS = Totals(
@@ -48,10 +58,10 @@ def test_what_was_not_measured_before_cannot_have_fallen() -> None:
     assert list(drops(GOOD, other(kill_rate=None, scores={}), 0.05)) == []
 
 
-def _dataset(store: Store, type: object, rows: list[object]) -> DatasetLocation:
-    location = DatasetLocation(dataset=type.name, key="k")  # type: ignore[attr-defined]
-    write_shard(store, location, type, 0, rows, deterministic=True)  # type: ignore[type-var]
-    merge(store, location, type, 1)  # type: ignore[type-var]
+def _dataset(store: Store, type: DatasetType[Any], rows: list[Any]) -> DatasetLocation:
+    location = DatasetLocation(dataset=type.name, key="k")
+    write_shard(store, location, type, 0, rows, deterministic=True)
+    merge(store, location, type, 1)
     return location
 
 
@@ -63,7 +73,7 @@ def test_scores_are_of_models_and_count_what_was_scored(store: Store) -> None:
 
     trials = [trial("sft", 0, True), trial("sft", 1, False), trial("sft", 2, None), trial("oracle", 0, True)]
     locations = {
-        "evaluations": _dataset(store, EVALUATIONS, list(trials)),
+        "evaluations": _dataset(store, EVALUATIONS, trials),
         "reports": _dataset(store, PAGES, [Page(name="r", html="", kill_rate=0.75)]),
     }
 
@@ -101,7 +111,7 @@ def test_a_run_that_was_overtaken_is_compared_again(
 ) -> None:
     measured += [GOOD, other(task_yield=0.87), other(task_yield=0.84)]
     record_run(store, "1", (), Gates(max_drop=0.05))
-    overtaken = []
+    overtaken: list[str] = []
 
     def overtake(store: Store, name: str, target: str, *, expected: str | None) -> bool:
         if not overtaken:

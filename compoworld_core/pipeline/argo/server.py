@@ -93,10 +93,10 @@ class Access(Data):
 class _Session(requests.Session):
     """A session that does not wait for ever, and follows nobody elsewhere with a token."""
 
-    def request(self, method: str | bytes, url: str | bytes, *args: Any, **kwargs: Any) -> requests.Response:  # type: ignore[override]
-        kwargs.setdefault("timeout", _PATIENCE_S)
-        kwargs.setdefault("allow_redirects", False)
-        answer = super().request(method, url, *args, **kwargs)
+    def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:
+        kwargs["timeout"] = kwargs.get("timeout") or _PATIENCE_S
+        kwargs["allow_redirects"] = False
+        answer = super().send(request, **kwargs)
         if 300 <= answer.status_code < 400:
             raise InputError(f"the Argo server sends elsewhere ({answer.status_code}): give --server its own address")
         return answer
@@ -121,7 +121,7 @@ class ArgoServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._service.close()
+        self._service.session.close()
 
     def submit(self, workflow: Workflow) -> str:
         """Create a workflow, or create or replace a template or a schedule; its name."""
@@ -201,6 +201,7 @@ class ArgoServer:
             headers={"Authorization": service.token} if service.token else {},
             verify=service.verify_ssl,
             stream=stream,
+            timeout=(_PATIENCE_S, None if stream else _PATIENCE_S),  # pods may be silent for long
         )
         if not answer.ok:
             raise exception_from_server_response(answer)

@@ -38,7 +38,7 @@ def with_parameters(workflows: Sequence[Workflow], given: Mapping[str, str]) -> 
     running = [item for item in workflows if not isinstance(item, WorkflowTemplate | CronWorkflow)]
     if not running:
         raise InputError("-p: there is no Workflow that could have parameters; templates and schedules keep theirs")
-    known = {item.name for workflow in workflows for item in _parameters(workflow)}
+    known = {str(item.name) for workflow in workflows for item in _parameters(workflow)}
     refers = {item.workflow_template_ref.name for item in running if item.workflow_template_ref}
     is_whole = refers <= {item.name for item in workflows if isinstance(item, WorkflowTemplate)}
     if is_whole and (unknown := sorted(given.keys() - known)):

@@ -17,6 +17,8 @@ from compoworld_core.pipeline.argo.settings import ClusterSettings
 from compoworld_core.verbs.workflow import hera_submit
 from tests.pipeline.argo.argo_server import TOKEN, Script, argo_server
 
+pytestmark = pytest.mark.filterwarnings("ignore:The `json` method is deprecated")  # Hera's own
+
 FILE = """
 from hera.workflows import Container, Parameter, Workflow, WorkflowTemplate
 from hera.workflows.models import WorkflowTemplateRef

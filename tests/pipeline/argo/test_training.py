@@ -23,7 +23,8 @@ Json = dict[str, Any]
 
 def manifest(stage: str, training: TrainingSettings = LARGE) -> Json:
     """As Kubernetes gets it."""
-    return filled(jobset(training, GRAPH[stage]))
+    found: Json = filled(jobset(training, GRAPH[stage]))
+    return found
 
 
 def filled(value: Any) -> Any:

@@ -72,9 +72,9 @@ def _against_schema(subject: Subject, schemas: Path) -> Iterator[Finding]:
             validator = jsonschema_rs.validator_for(schema)
         except (OSError, ValueError, jsonschema_rs.ValidationError) as error:
             raise InputError(f"{paths[0]}: is no JSON Schema: {error}") from error
-        for error in validator.iter_errors(json.loads(json.dumps(document))):
-            place = ".".join(map(str, error.instance_path)) or kind
-            yield Finding(subject.file, place, "schema", error.message[:300])
+        for fault in validator.iter_errors(json.loads(json.dumps(document))):
+            place = ".".join(map(str, fault.instance_path)) or kind
+            yield Finding(subject.file, place, "schema", fault.message[:300])
 
 
 __all__ = ["RULES", "Finding", "lint"]

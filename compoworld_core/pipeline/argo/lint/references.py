@@ -46,7 +46,7 @@ def cycles(subject: Subject) -> Iterator[Finding]:
     contains: nx.DiGraph[str] = nx.DiGraph()
     for name, template in subject.templates.items():
         for task in tasks_of(template):
-            contains.add_edge(name, task.get("template"))
+            contains.add_edge(name, str(task.get("template")))
     for circle in nx.simple_cycles(contains):
         yield subject.finding(circle[0], "cycle", f"contains itself: {' → '.join([*circle, circle[0]])}")
     for template in subject.own_templates:
