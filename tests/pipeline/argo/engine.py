@@ -62,6 +62,8 @@ TEMPLATE = {
 TASK = {"arguments", "depends", "name", "template", "when", "withParam", "withSequence"}
 CONTAINER = {"args", "command", "env", "envFrom", "image", "resources", "securityContext", "volumeMounts"}
 PATIENCE_S = 600
+PROJECT = Path(__file__).parents[3]
+"""The sources that pods run: those beside the test."""
 
 _REFERENCE = re.compile(r"\{\{(.*?)\}\}")
 
@@ -235,7 +237,7 @@ class Engine:
         with subprocess.Popen(
             [sys.executable, *command[1:]],
             cwd=folder,
-            env={"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1", **environment},
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(PROJECT), **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
