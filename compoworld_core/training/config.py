@@ -30,7 +30,7 @@ class TinyModel(Data):
         vocabulary: Most tokens.
     """
 
-    layers: int = Field(default=4, ge=1)
+    layers: int = Field(default=4, ge=2)
     hidden: int = Field(default=256, ge=64)
     heads: int = Field(default=4, ge=2)
     vocabulary: int = Field(default=4096, ge=512)
@@ -127,6 +127,8 @@ class GrpoSettings(Data):
     Attributes:
         context_tokens: Longest conversation that vLLM makes room for.
         completion_tokens: Longest rollout, the answers of tools included.
+        turn_tokens: Longest message of the model; left out, one may take all that is left of the rollout. A batch takes
+            as long as its longest message.
         steps: Optimiser steps.
         rollouts: N, rollouts of a task that are judged together.
         tasks_per_step: Groups whose rollouts make one optimiser step.
@@ -139,6 +141,7 @@ class GrpoSettings(Data):
     seed: int = 0
     context_tokens: int = Field(default=32_768, ge=128)
     completion_tokens: int = Field(default=16_384, ge=64)
+    turn_tokens: int | None = Field(default=None, ge=16)
     steps: int = Field(default=100, ge=1)
     rollouts: int = Field(default=8, ge=2)
     tasks_per_step: int = Field(default=4, ge=1)

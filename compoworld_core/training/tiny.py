@@ -1,7 +1,8 @@
 """A tokenizer and a tiny model made on the spot: the whole of training can be tried without a hub and without a GPU.
 
 Both have the form of the large models: a byte-level tokenizer with their control tokens, their chat template as the
-`trl` library ships it, their architecture with a few narrow layers. They know nothing until they are trained.
+`trl` library ships it, their architecture with a few narrow layers. They know nothing until they are trained, but the
+model can repeat.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from trl.chat_template_utils import add_response_schema
 
 from compoworld_core.storage.digest import JsonObject
 from compoworld_core.training.config import TinyModel
+from compoworld_core.training.induction import teach_repeating
 
 END_OF_TURN: Final = "<|im_end|>"
 PADDING: Final = "<|endoftext|>"
@@ -46,6 +48,10 @@ _PIECES: Final = "|".join(
 )
 """No token reaches beyond a piece. What stands around a JSON value is apart from the value, so a value is written with
 the same tokens wherever it stands, and to copy it a tiny model only has to repeat them."""
+
+
+_TURNING: Final = 1_000_000.0
+"""Base of the rotary frequencies, as in the large models."""
 
 
 def make_tokenizer(records: Iterable[JsonObject], vocabulary: int, context_tokens: int) -> Any:
@@ -94,7 +100,7 @@ def _texts(records: Iterable[JsonObject]) -> Iterator[str]:
 
 
 def make_model(tokenizer: Any, sizes: TinyModel, context_tokens: int) -> Any:
-    """A dense Qwen3 model with random weights that follow from the seed.
+    """A dense Qwen3 model that can repeat and nothing else; its weights follow from the seed.
 
     Args:
         tokenizer: Decides the vocabulary.
@@ -111,9 +117,12 @@ def make_model(tokenizer: Any, sizes: TinyModel, context_tokens: int) -> Any:
         num_key_value_heads=sizes.heads // 2,
         head_dim=64,
         max_position_embeddings=context_tokens,
+        rope_theta=_TURNING,
         tie_word_embeddings=True,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
         bos_token_id=None,
     )
-    return Qwen3ForCausalLM(config)
+    model = Qwen3ForCausalLM(config)
+    teach_repeating(model)
+    return model

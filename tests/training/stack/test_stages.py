@@ -16,9 +16,9 @@ CONFIG = """
 crawl: {limit: 4}
 tasks: {profile: easy, count: 14, held_out_services: 0, shares: {sft: 2, rl: 1}}
 training:
-  tiny: {layers: 1, hidden: 64, heads: 2, vocabulary: 1024}
+  tiny: {layers: 2, hidden: 64, heads: 2, vocabulary: 1024}
   sft: {context_tokens: 3072, epochs: 1, global_batch: 2}
-  grpo: {context_tokens: 3072, completion_tokens: 64, steps: 2, rollouts: 2, tasks_per_step: 1, sampling: need, replay: true}
+  grpo: {context_tokens: 3072, completion_tokens: 64, steps: 2, rollouts: 2, tasks_per_step: 1, replay: true}
   layout: {device: cpu, gradient_checkpointing: false, save_every: 2}
 """
 
@@ -42,6 +42,22 @@ def test_a_run_goes_on_through_sft_and_grpo_and_skips_what_is_done(
         wanted = {"model.safetensors", "tokenizer.json", "training_metrics.parquet"}
         assert wanted <= {file.name for file in folder.iterdir()}
     assert verb("sft")["skipped"]
+
+    page = Path(verb("report")["report"].removeprefix("file://")).read_text()
+    assert "<h3>Fine-tuning</h3>" in page
+    assert "<h3>Reinforcement</h3>" in page
+    for name, others in (
+        ("base", set()),
+        ("sft", {"training_metrics.parquet"}),
+        ("grpo", {"training_rollouts.parquet"}),
+    ):
+        folder = tmp_path / "out" / name
+        assert run_cli(["export-model", "--model", name, "--out", str(folder), *options[:4]]) == 0
+        assert "--tool-call-parser qwen3_coder" in capfd.readouterr().out
+        files = {file.name for file in folder.iterdir()}
+        assert {"model.safetensors", "config.json", "tokenizer.json", "chat_template.jinja"} | others <= files
+        assert "base" not in files
+    assert run_cli(["export-model", "--model", "sft", "--out", str(tmp_path / "out" / "sft"), *options[:4]]) == 2
 
 
 def _files(tmp_path: Path, models: DatasetType[ModelFile], key: str) -> list[ModelFile]:
