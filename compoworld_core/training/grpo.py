@@ -89,16 +89,19 @@ def trainer_arguments(job: GrpoJob) -> JsonObject:
 
 def _generation(settings: GrpoSettings, layout: Layout) -> JsonObject:
     """Who writes rollouts. A server was told the model's length and its GPUs when it was started."""
+    name = "max_new_tokens" if layout.generation == "transformers" else "max_tokens"
+    limit = {"generation_kwargs": {name: settings.turn_tokens}} if settings.turn_tokens else {}
     if layout.generation == "transformers":
-        return {}
+        return limit
     if layout.generation == "server":
-        return {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": layout.vllm_url}
+        return {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": layout.vllm_url, **limit}
     return {
         "use_vllm": True,
         "vllm_mode": "colocate",
         "vllm_tensor_parallel_size": layout.tensor_parallel,
         "vllm_max_model_length": settings.context_tokens,
         "vllm_gpu_memory_utilization": layout.vllm_memory,
+        **limit,
     }
 
 
@@ -150,7 +153,9 @@ def trainer_of(
 
     from compoworld_core.training import world_trainer
     from compoworld_core.training.environment import environments, prompt_rows
+    from compoworld_core.training.heads import score_labelled_only
 
+    score_labelled_only()
     settings = job.settings
     arguments = GRPOConfig(**trainer_arguments(job))  # first: it decides how weights are loaded
     tokenizer = AutoTokenizer.from_pretrained(job.model)

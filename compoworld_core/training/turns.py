@@ -83,8 +83,10 @@ class TurnsTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is untyped
             yield
             return
         used = min(map(len, prompt_ids)) - self._longest_prompt if prompt_ids else self.max_completion_length
-        self.generation_config.max_new_tokens = max(1, self.max_completion_length - max(0, used))
+        left = max(1, self.max_completion_length - max(0, used))
+        limit = self.generation_config.max_new_tokens
+        self.generation_config.max_new_tokens = min(limit, left)
         try:
             yield
         finally:
-            self.generation_config.max_new_tokens = self.max_completion_length
+            self.generation_config.max_new_tokens = limit

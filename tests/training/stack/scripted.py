@@ -1,44 +1,91 @@
 """A model that says what a script has for it, and everything else as it is: TRL's loop, tokens, worlds, rewards, loss.
 
 A script has turns for every rollout of a task. The first turn names its rollout, so that later ones are found again.
+The tasks can be done in two calls: a complaint is to be opened in the CRM, and its mail to be answered.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
 from compoworld_core.llm.messages import AssistantMessage, to_chat
+from compoworld_core.rollouts.episode import run_episode
 from compoworld_core.rollouts.trajectory import Trajectory
+from compoworld_core.services.conditions import Rows, Test, Unchanged
 from compoworld_core.storage.digest import JsonObject
+from compoworld_core.tasks.rubric import Criterion, Rubric
+from compoworld_core.tasks.task import Task
+from tests.rollouts.complaint import complaint_task, open_catalogue
+from tests.rollouts.policies import DONE, Scripted, calls
 
+Turns = tuple[AssistantMessage, ...]
 Script = dict[str, list[list[JsonObject]]]
 """By task id, for each rollout, the assistant's messages."""
 
 BEGIN = "<|im_start|>assistant\n"
 
 
-def said(trajectory: Trajectory, calls: int | None = None, answer: str | None = None) -> list[JsonObject]:
-    """The assistant's messages of a trajectory, without those that only look around.
+OPENED = Criterion(
+    id="opened",
+    description="a complaint with high priority is open",
+    condition=Rows(service="crm", table="cases", where=(Test(field="priority", value="high"),), change="created"),
+    holds_initially=False,
+)
+ANSWERED = Criterion(
+    id="answered",
+    description="a mail was sent",
+    condition=Rows(service="mail", table="messages", change="created"),
+    holds_initially=False,
+)
+DEALS = Criterion(
+    id="deals",
+    description="deals are as they were",
+    condition=Unchanged(service="crm", table="deals"),
+    holds_initially=True,
+)
 
-    Args:
-        calls: How many tools of services it calls before it answers; all if left out.
-        answer: What it answers instead.
-    """
-    turns = [message for message in trajectory.messages if isinstance(message, AssistantMessage)]
-    made = [turn for turn in turns if any(call.name == "call_tool" for call in turn.tool_calls)][:calls]
-    final = turns[-1].content if answer is None else answer
-    return [*(to_chat(turn, "object") for turn in made), {"role": "assistant", "content": final}]
+
+def short_task(seed: int) -> Task:
+    """The hand-made task, with a rubric that two calls satisfy."""
+    rubric = Rubric(criteria=(OPENED, ANSWERED, DEALS))
+    return Task.model_validate({**dict(complaint_task(seed=seed, split="rl")), "rubric": rubric})
 
 
-def numbered(rollouts: Sequence[Sequence[JsonObject]]) -> list[list[JsonObject]]:
-    """The rollouts, each naming itself in its first message."""
-    return [
-        [{**turns[0], "content": f"Rollout {number}. {turns[0]['content']}".strip()}, *turns[1:]]
-        for number, turns in enumerate(rollouts)
-    ]
+def call(tool: str, **arguments: object) -> AssistantMessage:
+    """A message that calls a tool of a service."""
+    return calls(("call_tool", {"tool_name": tool, "arguments": arguments}))
+
+
+LOOK = calls(("list_services", {}))
+OPEN = call("create_case", account_id="acc_1001", kind="complaint", summary="Wet crates", priority="high")
+SEND = call("send_message", to=["customer@example.com"], subject="Your delivery", body="We look into it.")
+SOLVED: Turns = (OPEN, SEND, DONE)
+HALF: Turns = (SEND, DONE)
+SLOW: Turns = (LOOK, LOOK, LOOK, SEND, DONE)
+IDLE: Turns = (DONE,)
+
+
+def scripted(tasks: Mapping[str, Sequence[Turns]]) -> Script:
+    """The script in which rollouts of tasks take these turns, each naming itself in its first message."""
+    return {task: [_named(number, turns) for number, turns in enumerate(said)] for task, said in tasks.items()}
+
+
+def _named(number: int, turns: Turns) -> list[JsonObject]:
+    first, *rest = (to_chat(turn, "object") for turn in turns)
+    return [{**first, "content": f"Rollout {number}. {first['content']}".strip()}, *rest]
+
+
+def success(task: Task) -> Trajectory:
+    """The trajectory of a policy that solves a task with the words of a first rollout."""
+    first, *rest = SOLVED
+    named = AssistantMessage(content="Rollout 0.", tool_calls=first.tool_calls)
+    trajectory = asyncio.run(run_episode(task, open_catalogue(), Scripted(named, *rest)))
+    assert trajectory.succeeded, trajectory.verdict
+    return trajectory
 
 
 class ScriptedModel:
@@ -55,8 +102,7 @@ class ScriptedModel:
         self._tokenizer = tokenizer
         self._rank = rank
         self._turns = {
-            task: [[self._ids(turn) for turn in turns] for turns in numbered(rollouts)]
-            for task, rollouts in script.items()
+            task: [[self._ids(turn) for turn in turns] for turns in rollouts] for task, rollouts in script.items()
         }
         self.asked: list[tuple[int, int]] = []
 
