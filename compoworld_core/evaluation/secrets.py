@@ -24,14 +24,6 @@ _IN_TEXT: Final = re.compile(
     r"(?P<secret>(?!\$\{)[^\s\"',;}\]\\]{6,})",
     re.IGNORECASE,
 )
-_VARIABLE: Final = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$")
-_IN_DOCUMENT: Final = re.compile(
-    rb'"[\w-]*(?:api[_-]?key|authorization)"\s*:\s*"(?:(?:bearer|basic) )?([^"\\]{6,})"', re.IGNORECASE
-)
-_IN_TEXT: Final = re.compile(
-    r"(?P<before>\b(?:authorization\W{1,4}(?:bearer|basic)|bearer|api[_-]?key\W{1,4})\s*)(?P<secret>(?!\$\{)[^\s\"',;}\]\\]{6,})",
-    re.IGNORECASE,
-)
 _VARIABLE: Final = re.compile(r"\$\{\w+\}")
 _SHORTEST: Final = 6
 """Shorter values are no keys, and taking them out would spoil text."""
