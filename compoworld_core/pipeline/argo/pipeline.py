@@ -29,7 +29,7 @@ from hera.workflows.protocol import Templatable
 
 from compoworld_core.pipeline.argo.containers import CONFIGURED, LIGHT, OUTPUTS, given, job, parameter
 from compoworld_core.pipeline.argo.evaluation import benchmark_templates
-from compoworld_core.pipeline.argo.fan_out import SEED, planning, range_dag, shard_pod, stage_dag
+from compoworld_core.pipeline.argo.fan_out import GPU, SEED, planning, range_dag, shard_pod, stage_dag
 from compoworld_core.pipeline.argo.retries import retry
 from compoworld_core.pipeline.argo.settings import (
     CONFIG_MAP,
@@ -52,6 +52,11 @@ _GRACE: Final = "5m"
 def is_training(name: str) -> bool:
     """Whether a stage is made by the pods of a JobSet: whether its config lays work out over machines."""
     return "layout" in GRAPH[name].config.model_fields
+
+
+def _tries(name: str) -> bool:
+    """Whether a stage may work with models that this run has trained."""
+    return any(is_training(GRAPH.producer(item.name)) for item in GRAPH[name].inputs)
 
 
 def answered(name: str) -> str:
@@ -125,11 +130,15 @@ def _templates(settings: ClusterSettings) -> list[Template | Templatable]:
     found: list[Template | Templatable] = [_pipeline(), _nightly(), _begin(settings)]
     for name in GRAPH.order:
         stage = GRAPH[name]
-        found.append(stage_dag(stage, f"{name}-range"))
         if is_training(name):
-            found.append(training_pods(settings, stage))
-        else:
-            found += [range_dag(stage), shard_pod(settings, stage)]
+            found += [stage_dag(stage, {f"{name}-range": None}), training_pods(settings, stage)]
+            continue
+        kinds = (
+            {"": f"{parameter('gpus')} != true", GPU: f"{parameter('gpus')} == true"} if _tries(name) else {"": None}
+        )
+        found.append(stage_dag(stage, {f"{name}-{kind}range": condition for kind, condition in kinds.items()}))
+        for kind in kinds:
+            found += [range_dag(stage, kind), shard_pod(settings, stage, kind)]
     record = StageSettings(memory="2Gi", deadline_s=3600)
     seed = [Parameter(name="seed")]
     found.append(job(settings, "record", "record", CONFIGURED, pod=record, inputs=seed, environment=SEED))

@@ -357,10 +357,10 @@ def _visible(outputs: Values, tasks: Mapping[str, Json], name: str) -> Values:
 
 
 def _holds(condition: str) -> bool:
-    left, equals, right = condition.partition(" == ")
-    if not equals or not re.fullmatch(r"[\w-]+", left) or not re.fullmatch(r"[\w-]+", right):
+    match = re.fullmatch(r"([\w-]+) (==|!=) ([\w-]+)", condition)
+    if match is None:
         raise Refused(f"when {condition!r}")
-    return left == right
+    return (match[1] == match[3]) == (match[2] == "==")
 
 
 def _filled(text: str, scope: Mapping[str, str]) -> str:
