@@ -91,7 +91,13 @@ def test_the_data_half_is_what_the_local_runner_makes(
     phase = made.run()
 
     assert phase == "Succeeded", failures(made)
-    assert {node.rpartition(".")[2] for node in made.passed_over} == {"sft", "grpo", "clear"}
+    assert {node.rpartition(".")[2] for node in made.passed_over} == {
+        "sft",
+        "grpo",
+        "gpu-ranges",
+        "benchmarks",
+        "clear",
+    }
     assert sum(pod.template == "validate-shard" for pod in made.pods) == 4
     store = open_store(uri)
     record = find_run(store)
