@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import Field
 
 from compoworld_core.pipeline.stages import GRAPH
 from compoworld_core.storage import open_store
+from compoworld_core.training.config import Layout
 from jobs import job
 from jobs.job import FAN_OUT, main, ranges
 from tests.pipeline import fakes
@@ -139,6 +141,28 @@ def test_a_shard_that_is_made_is_told_again_and_not_made_again(run: Run, uri: st
 
     assert (code, log[0]["rows"]) == (0, {"numbers": 3, "remarks": 2})
     assert sorted(open_store(uri).names()) == before
+
+
+def test_of_the_nodes_that_make_a_shard_together_the_first_commits_it(
+    run: Run, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Spread(fakes.CountConfig):
+        layout: Layout = Field(default=Layout(nodes=2), exclude=True)
+
+    class Config:
+        store = uri
+        stages = {"count": Spread()}  # noqa: RUF012
+
+    monkeypatch.setattr(job, "load_config", lambda path, flags: Config())
+    monkeypatch.setenv("JOB_COMPLETION_INDEX", "1")
+
+    code, _, log = run("count", "--shard", "0")
+    assert (code, log[-1]["node"]) == (0, "1")
+    assert not list(open_store(uri).names())
+
+    monkeypatch.setenv("JOB_COMPLETION_INDEX", "0")
+    assert run("count", "--shard", "0")[0] == 0
+    assert list(open_store(uri).names())
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,12 @@ def test_an_empty_file_or_section_means_defaults(file: Path, text: str) -> None:
     assert load_config(file, environment={}) == load_config(environment={})
 
 
+def test_an_empty_variable_says_nothing(file: Path) -> None:
+    file.write_text("tasks: {seed: 7}")
+
+    assert load_config(file, environment={"COMPOWORLD_TASKS__SEED": ""}).tasks.seed == 7
+
+
 @pytest.mark.parametrize("path", sorted(Path("configs").glob("*.yaml")), ids=lambda path: path.stem)
 def test_shipped_configurations_are_valid(path: Path) -> None:
     load_config(path, environment={})
