@@ -54,6 +54,14 @@ def test_every_custom_object_is_valid(example: tuple[Document, ...]) -> None:
         jsonschema_rs.validator_for(schema).validate(document)
 
 
+def test_every_object_says_its_namespace(example: tuple[Document, ...]) -> None:
+    of_the_cluster = {"ClusterQueue", "ResourceFlavor"}
+
+    for document in example:
+        expected = None if document["kind"] in of_the_cluster else sync.NAMESPACE
+        assert document["metadata"].get("namespace") == expected, document["kind"]
+
+
 def test_the_configuration_of_examples_is_one_that_jobs_take(example: tuple[Document, ...], tmp_path: Path) -> None:
     (text,) = [item["data"]["config.yaml"] for item in example if item["metadata"]["name"] == "compoworld-config"]
     (tmp_path / "config.yaml").write_text(text)
