@@ -47,8 +47,11 @@ if TYPE_CHECKING:
 TRAINED: Final[tuple[str, ...]] = ("base", "sft", "grpo")
 """What models of this run are called: the one that training starts from, and what each phase of it leaves."""
 
-_TASKS_PER_SHARD: Final = 50
-"""Tasks of all splits; about a fifth of them are held out."""
+_TASKS_PER_SHARD: Final = 10
+"""Held-out tasks: few, for a model may take minutes for each."""
+
+_HELD_OUT: Final = 5
+"""One task of about so many is held out; how many are is known only once all have been read."""
 
 _SIDE_BY_SIDE: Final = 2
 """Episodes of policies that never wait."""
@@ -101,8 +104,9 @@ def reads(config: EvaluateConfig) -> tuple[DatasetType[Any], ...]:
 
 
 def plan(config: EvaluateConfig, inputs: Inputs) -> int:
-    """A shard for every so many tasks, held out or not."""
-    return shards_for(len(inputs[TASKS]), _TASKS_PER_SHARD)
+    """A shard for every so many tasks that are likely to be held out."""
+    likely = len(inputs[TASKS]) // _HELD_OUT
+    return shards_for(likely if config.tasks is None else min(likely, config.tasks), _TASKS_PER_SHARD)
 
 
 def run(config: EvaluateConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseModel]:
