@@ -360,6 +360,7 @@ def export_model(
     model: Annotated[str, typer.Option("--model", help="base, sft or grpo.")] = "grpo",
     config: ConfigOption = None,
     store: StoreOption = None,
+    as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Lay a trained model into a folder that can be served, with the history of its training."""
@@ -370,7 +371,11 @@ def export_model(
 
     settings = _load(config, store)
     check_out(open_store(settings.store), GRAPH, settings.stages, model, out)
-    _print(f"wrote {model} to {out}; vLLM serves it with\n  {shlex.join(Serving(folder=out).command(8000))}")
+    serve = shlex.join(Serving(folder=out).command(8000))
+    if as_json:
+        _print_json({"model": model, "folder": str(out), "serve": serve})
+    else:
+        _print(f"wrote {model} to {out}; vLLM serves it with\n  {serve}")
 
 
 @app.command()

@@ -26,6 +26,7 @@ VERBS = (
     "distill",
     "report",
     "export",
+    "export-model",
     "cost",
     "plan-training",
     "bench",
@@ -50,6 +51,21 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "--version") == (0, f"compoworld {__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [("best", "--model best: there are base, sft, grpo"), ("grpo", "needs specs, which")],
+    ids=["no such model", "not trained"],
+)
+def test_a_model_that_is_not_there_cannot_be_exported(
+    model: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(capsys, "export-model", "--model", model, "--out", "model", "--store", "nothing")
+
+    assert code == 2
+    assert told in err
+    assert not Path("model").exists()
 
 
 def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
