@@ -125,6 +125,7 @@ def finish(trainer: Any, tokenizer: Any, folder: Path) -> None:
     trainer.save_model(str(folder))
     if trainer.is_world_process_zero():
         tokenizer.save_pretrained(folder)
+        (folder / "training_args.bin").unlink(missing_ok=True)  # a pickle with this machine's paths
     trainer.accelerator.wait_for_everyone()
     trainer.accelerator.end_training()
     if is_spread():
