@@ -69,6 +69,19 @@ def test_pods_have_no_token_and_are_restricted(example: tuple[Document, ...]) ->
             assert container["resources"]["limits"]["memory"], name
 
 
+def test_only_jobs_have_the_identity_that_opens_the_store(chart: Chart) -> None:
+    documents = chart.render("--set", "seaweedfs.enabled=true,metrics.pushgateway.enabled=true")
+
+    accounts = {name: pod.get("serviceAccountName") for name, pod in _pods(documents)}
+
+    assert accounts == {
+        "StatefulSet compoworld-seaweedfs": None,
+        "Deployment compoworld-pushgateway": None,
+        "Job compoworld-bucket": "compoworld-job",
+        "Pod compoworld-doctor": "compoworld-job",
+    }
+
+
 def test_jobs_of_workflows_have_no_token_and_are_restricted(example: tuple[Document, ...]) -> None:
     for workflow in (item for item in example if item["kind"] in ("WorkflowTemplate", "CronWorkflow")):
         spec = workflow["spec"].get("workflowSpec", workflow["spec"])
