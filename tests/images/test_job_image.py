@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from compoworld_core import __version__
 from compoworld_core.cli import run_cli
 from compoworld_core.storage import open_store
 from tests.images.image import NOBODY, Image, base_size, built, require_tools
@@ -22,7 +23,7 @@ crawl: {limit: 4}
 @pytest.fixture(scope="module")
 def job() -> Iterator[Image]:
     require_tools()
-    with built("job", REVISION="abc123") as image:
+    with built("job") as image:
         yield image
 
 
@@ -42,7 +43,8 @@ def test_it_says_what_it_is_and_starts_compoworld_as_nobody(job: Image) -> None:
 
     assert job.config["User"] == f"{NOBODY}:{NOBODY}"
     assert job.config["Entrypoint"] == ["compoworld"]
-    assert (labels["title"], labels["licenses"], labels["revision"]) == ("CompoWorld", "Apache-2.0", "abc123")
+    assert (labels["title"], labels["licenses"], labels["version"]) == ("CompoWorld", "Apache-2.0", __version__)
+    assert labels["revision"]
 
 
 def test_nothing_in_it_can_be_changed_and_no_privilege_is_left(job: Image) -> None:
