@@ -30,7 +30,7 @@ def test_a_conversation_of_32k_tokens_is_trained_on(records: list[JsonObject], t
     make_model(tokenizer, TinyModel(layers=2, hidden=64, heads=2), CONTEXT).save_pretrained(tmp_path / "base")
     tokenizer.save_pretrained(tmp_path / "base")
 
-    fitting = fit([lengthened(records[0], 5), records[1]], tokenizer, CONTEXT)
+    fitting = fit([lengthened(records[0], 12), records[1]], tokenizer, CONTEXT)
 
     assert (fitting.whole, fitting.cut, fitting.dropped) == (1, 1, [])
     assert CONTEXT - 4096 < fitting.tokens[0] <= CONTEXT, "cut after the last turn that fits"
