@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 SLOW_STAGE = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests run in the background of a shell
 from dataclasses import replace
 from compoworld_core.pipeline import stages
 from compoworld_core.pipeline.graph import StageGraph

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from compoworld_core.pipeline.work.report import READ
+from compoworld_core.pipeline.work.report import MAY_READ, READ
 from compoworld_core.rollouts.selection import Reason
 from compoworld_core.synthesis.admission import AdmissionOutcome
 from compoworld_core.synthesis.datasets import OmissionReason
@@ -28,7 +28,7 @@ from tests.viewer.samples import HOSTILE
 
 
 def test_every_dataset_of_the_page_is_explained() -> None:
-    assert set(DATASETS) == {item.name for item in READ}
+    assert set(DATASETS) == {item.name for item in (*READ, *MAY_READ)}
 
 
 def test_every_outcome_reason_and_split_is_explained() -> None:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-import jsonschema_rs
 import yaml
 
 from compoworld_core.errors import InputError
 from compoworld_core.pipeline.argo.lint import form, pods, references
 from compoworld_core.pipeline.argo.lint.subject import Document, Finding, Subject, subjects
+from compoworld_core.specs.validation import validator
 
 RULES: Final[tuple[Callable[[Subject], Iterator[Finding]], ...]] = (
     form.removed_fields,
@@ -69,10 +69,10 @@ def _against_schema(subject: Subject, schemas: Path) -> Iterator[Finding]:
         data = paths[0].read_bytes()
         try:
             schema = json.loads(gzip.decompress(data) if paths[0].suffix == ".gz" else data)
-            validator = jsonschema_rs.validator_for(schema)
-        except (OSError, ValueError, jsonschema_rs.ValidationError) as error:
+            compiled = validator(schema)
+        except (OSError, ValueError) as error:
             raise InputError(f"{paths[0]}: is no JSON Schema: {error}") from error
-        for fault in validator.iter_errors(json.loads(json.dumps(document))):
+        for fault in compiled.iter_errors(json.loads(json.dumps(document))):
             place = ".".join(map(str, fault.instance_path)) or kind
             yield Finding(subject.file, place, "schema", fault.message[:300])
 
