@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pydantic import Field
 
 from compoworld_core.data import Data
@@ -19,6 +21,11 @@ class Gap(Data):
     task: str
     trial: int | None = None
     reason: str
+
+
+def unscored(rows: Iterable[Trial]) -> list[Gap]:
+    """The trials among rows that were not scored, with the reason."""
+    return [Gap(task=row.task, trial=row.trial, reason=row.error or "") for row in rows if row.passed is None]
 
 
 class Metric(Data):

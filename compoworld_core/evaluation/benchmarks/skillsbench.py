@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 
 from compoworld_core.errors import InputError
 from compoworld_core.evaluation.benchmark import Benchmark
-from compoworld_core.evaluation.collection import Collection, Gap, Metric
+from compoworld_core.evaluation.collection import Collection, Gap, Metric, unscored
 from compoworld_core.evaluation.layout import trial_folder, trial_of
 from compoworld_core.evaluation.order import Job, Needs, Order, Pin
 from compoworld_core.evaluation.results import Found, read_json, result_files
@@ -87,7 +87,7 @@ class SkillsBench(Benchmark):
             model,
             rows,
             drops=[
-                *(Gap(task=row.task, trial=row.trial, reason=row.error or "") for row in rows if row.passed is None),
+                *unscored(rows),
                 *(
                     Gap(task=rollout.task, trial=rollout.trial, reason=f"{rollout.name} was tried again")
                     for rollout in replaced

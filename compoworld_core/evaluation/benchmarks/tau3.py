@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 from compoworld_core.errors import InputError
 from compoworld_core.evaluation.benchmark import Benchmark
-from compoworld_core.evaluation.collection import Collection, Gap, Metric
+from compoworld_core.evaluation.collection import Collection, Metric, unscored
 from compoworld_core.evaluation.order import Job, Needs, Order, Pin, Served
 from compoworld_core.evaluation.repeats import outcomes, pass_hats
 from compoworld_core.evaluation.results import Found, read_json, result_files
@@ -82,7 +82,7 @@ class Tau3Banking(Benchmark):
         return self.collection(
             model,
             rows,
-            drops=[Gap(task=row.task, trial=row.trial, reason=row.error or "") for row in rows if row.passed is None],
+            drops=unscored(rows),
             missing=[gap for file in files for gap in file.missing(rows)],
             setting={
                 "tasks": len({task for file in files for task in file.tasks}),

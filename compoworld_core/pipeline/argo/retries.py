@@ -20,10 +20,9 @@ TAKEN_AWAY: Final = (
     "node is shutting down",
     "NodeLost",
     "pod deleted",
-    "OOMKilled",
     "UnexpectedAdmissionError",
 )
-"""Parts of the messages of pods that were ended for another's sake; OOM may be, where a node was full."""
+"""Parts of the messages of pods that were ended for another's sake; one that ran out of memory would do so again."""
 
 FOR_GOOD: Final = (
     "active deadline",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, Final, TypeVar
+from io import BytesIO
+from typing import Final, TypeVar
 
 from pydantic import BaseModel
 
@@ -53,8 +54,12 @@ def _table(store: Store, model: Input[ModelFile], kind: DatasetType[Row]) -> Ite
     return iter(()) if file is None else read_table(file, kind)
 
 
-def _file(store: Store, model: Input[ModelFile], path: str) -> IO[bytes] | None:
-    return next((store.open(file.blob) for file in model if file.path == path), None)
+def _file(store: Store, model: Input[ModelFile], path: str) -> BytesIO | None:
+    for file in model:
+        if file.path == path:
+            with store.open(file.blob) as stored:
+                return BytesIO(stored.read())
+    return None
 
 
 def _pace_of(store: Store, model: Input[ModelFile]) -> Pace | None:

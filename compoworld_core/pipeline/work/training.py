@@ -10,7 +10,7 @@ import importlib.util
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,8 +23,10 @@ from compoworld_core.rollouts.export import export_records
 from compoworld_core.rollouts.selection import SelectionRules, select
 from compoworld_core.rollouts.trajectory import TRAJECTORIES
 from compoworld_core.services.datasets import SERVICES
+from compoworld_core.services.package import ServicePackage
 from compoworld_core.storage import DatasetType, canonical_json
 from compoworld_core.tasks.datasets import TASKS
+from compoworld_core.tasks.task import Task
 from compoworld_core.training.config import GrpoSettings, Layout, SftSettings, TinyModel, TrainingConfig
 from compoworld_core.training.datasets import BASE, SFT_MODELS, keep_model, lay_out_model
 from compoworld_core.training.distributed import build_kernels
@@ -121,6 +123,16 @@ def fine_tune(config: SftConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseM
         yield from keep_model(shard.store, _model(work))
 
 
+def explorable(tasks: Iterable[Task], packages: Iterable[ServicePackage]) -> list[Task]:
+    """The tasks of split rl in whose worlds code answers every tool: exploring shows what a world model gets wrong."""
+    modelled = {package.digest: package.modelled_names for package in packages}
+    return [
+        task
+        for task in tasks
+        if task.split == "rl" and not any(modelled[pin.package].intersection(pin.tools) for pin in task.recipe.services)
+    ]
+
+
 def reinforce(config: GrpoConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseModel]:
     """The files of the model that learned from its rollouts.
 
@@ -131,9 +143,12 @@ def reinforce(config: GrpoConfig, inputs: Inputs, shard: Shard) -> Iterator[Base
     from compoworld_core.pipeline.work.grpo_process import Worlds
     from compoworld_core.training.grpo import GrpoJob
 
-    tasks = [task for task in inputs[TASKS] if task.split == "rl"]
+    tasks = explorable(inputs[TASKS], inputs[SERVICES])
     if not tasks:
-        raise InputError("grpo: there are no tasks of split rl; raise tasks.count or tasks.shares.rl")
+        raise InputError(
+            "grpo: there are no tasks of split rl without tools that a world model answers; raise tasks.count or "
+            "tasks.shares.rl"
+        )
     with tempfile.TemporaryDirectory(prefix="grpo-") as name:
         work = Path(name)
         base = lay_out_model(shard.store, inputs[SFT_MODELS], work / "base")

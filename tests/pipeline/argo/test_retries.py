@@ -26,7 +26,7 @@ SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
         pytest.param("143", "Failed", SHUTDOWN, True, id="spot node taken away, in time"),
         pytest.param("-1", "Error", "pod deleted", True, id="spot node taken away, at once"),
         pytest.param("-1", "Error", "", True, id="the controller or the executor failed"),
-        pytest.param("137", "Failed", "OOMKilled (exit code 137)", True, id="out of memory"),
+        pytest.param("137", "Failed", "OOMKilled (exit code 137)", False, id="out of memory"),
         pytest.param("137", "Failed", "Error (exit code 137)", False, id="killed for no known reason"),
         pytest.param("143", "Failed", "Error (exit code 143)", False, id="stopped for no known reason"),
         pytest.param(
