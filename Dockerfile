@@ -1,7 +1,7 @@
 # CompoWorld's images, one file:
 #   job                 every data stage, the report, planning and merging: no torch, no Node
 #   author              job + Node + the coding agent pi: synthesize with `author: pi`
-#   train               job + torch, TRL, DeepSpeed: sft, grpo, local models
+#   train               job + torch, TRL, DeepSpeed, vLLM: sft, grpo, local models, the servers of models
 #   eval-<benchmark>    job + the benchmark's official harness in /opt/harness, with a Python environment of its own
 #
 #   docker build --target job -t compoworld-job:0.1.0 .

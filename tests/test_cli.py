@@ -243,7 +243,8 @@ def test_doctor_finds_this_machine_fit_and_changes_nothing(capsys: pytest.Captur
     checks = json.loads(out)
     assert code == 0
     assert {name for name, about in checks.items() if not about["is_optional"]} == {"python", "isolation", "store"}
-    assert {name for name, about in checks.items() if about["is_optional"]} == {"cells", "node", "npm", "pip", "pi"}
+    optional = {"cells", "node", "npm", "pip", "pi", "training", "vllm"}
+    assert {name for name, about in checks.items() if about["is_optional"]} == optional
     assert not list(Path("s").iterdir())
 
 
@@ -286,6 +287,8 @@ def test_doctor_says_what_is_lost_without_what_only_some_sources_need(
         "npm": "stdio:npx:…",
         "pip": "stdio:pypi:…",
         "pi": "author: pi",
+        "training": "sft, grpo",
+        "vllm": "generation: colocate, server",
     }
     for name, lost in without.items():
         lines = out.splitlines()

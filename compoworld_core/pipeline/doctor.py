@@ -6,6 +6,7 @@ doctor says what can't be done without it.
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import platform
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from compoworld_core.errors import CompoWorldError, InputError, IsolationError, StorageError
+from compoworld_core.pipeline.work.training import require_libraries, require_vllm
 from compoworld_core.services.host import Guest, probe
 from compoworld_core.specs.sources.packages import node_view
 from compoworld_core.specs.sources.sandbox import cell_builder
@@ -31,6 +33,11 @@ _WITHOUT_CELL: Final = "sources stdio:… and the packages of registry:… can't
 _WITHOUT_NODE: Final = "servers from npm (stdio:npx:… and those of registry:…) can't be crawled"
 _WITHOUT_PIP: Final = "servers from PyPI (stdio:pypi:… and those of registry:…) can't be crawled"
 _WITHOUT_PI: Final = "the coding agent pi (synthesize.author: pi) can't write services; the author `rules` can"
+_WITHOUT_TRAINING: Final = "models can't be trained (sft, grpo), nor trained ones be tried (evaluate)"
+_WITHOUT_VLLM: Final = (
+    "vLLM can't write rollouts (training.layout.generation: colocate, server) nor serve a checkpoint from here; "
+    "transformers can"
+)
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,8 @@ def examine(store: str | None) -> Iterator[Checkup]:
     yield _check("npm", lambda: _find_node("npm"), _WITHOUT_NODE)
     yield _check("pip", _find_pip, _WITHOUT_PIP)
     yield _check("pi", _find_pi, _WITHOUT_PI)
+    yield _check("training", _find_training, _WITHOUT_TRAINING)
+    yield _check("vllm", _find_vllm, _WITHOUT_VLLM)
 
 
 def _check(name: str, attempt: Callable[[], str], without: str = "") -> Checkup:
@@ -108,6 +117,16 @@ def _find_pi() -> str:
     _find_node("npm")
     cell_builder()
     return f"pi {VERSION} can be installed and confined, with node at {node}"
+
+
+def _find_training() -> str:
+    require_libraries()
+    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("torch", "transformers", "trl"))
+
+
+def _find_vllm() -> str:
+    require_vllm()
+    return f"vllm {importlib.metadata.version('vllm')}"
 
 
 def _try_store(store: Store) -> str:

@@ -122,10 +122,22 @@ def run_stages(
     """Run stages one after the other; what others make must be committed.
 
     Raises:
+        InputError: A stage that is not made yet can't work here; nothing was begun.
         CompoWorldError: A stage could not be finished. All that was done is committed.
     """
+    names = tuple(names)
+    for name in names:
+        if not _is_made(store, graph, configs, name):
+            graph[name].check(configs[name])
     known: dict[str, StagePlan] = {}
     return [run_stage(store, resolve(store, graph, configs, name, known), workers, progress) for name in names]
+
+
+def _is_made(store: Store, graph: StageGraph, configs: Mapping[str, BaseModel], name: str) -> bool:
+    try:
+        return committed(store, resolve(store, graph, configs, name)) is not None
+    except InputError:  # what it is made of is not committed
+        return False
 
 
 def run_stage(store: Store, plan: StagePlan, workers: Workers, progress: Progress) -> StageResult:

@@ -126,6 +126,7 @@ class Stage(Generic[Config]):
             it runs reads what this one makes.
         reads: Which of the inputs it reads with a config; all of them if left out.
         optional: Datasets that it reads where they have been made; it comes after those that make them.
+        check: Refuses what can't work on this machine; asked before the first stage begins.
     """
 
     name: str
@@ -140,6 +141,7 @@ class Stage(Generic[Config]):
     extra: str = ""
     reads: Callable[[Config], tuple[DatasetType[Any], ...]] | None = None
     optional: tuple[DatasetType[Any], ...] = ()
+    check: Callable[[Config], None] = _nothing
 
     def __post_init__(self) -> None:
         if len({item.row for item in self.outputs}) < len(self.outputs) or not self.outputs:

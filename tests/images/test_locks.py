@@ -15,7 +15,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 WANTED = {
     "job": PROJECT["project"]["dependencies"] + PROJECT["project"]["optional-dependencies"]["cluster"],
-    "train": PROJECT["project"]["dependencies"] + PROJECT["project"]["optional-dependencies"]["train"],
+    "train": PROJECT["project"]["dependencies"]
+    + PROJECT["project"]["optional-dependencies"]["train"]
+    + PROJECT["project"]["optional-dependencies"]["vllm"],
     "build": PROJECT["build-system"]["requires"],
 }
 

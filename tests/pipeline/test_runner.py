@@ -302,3 +302,23 @@ def test_a_run_that_another_overtakes_adopts_what_that_one_made(uri: str) -> Non
     diary = Diary()
     run_fakes(uri, progress=diary)
     assert diary.made == []
+
+
+def test_what_cannot_work_here_is_refused_before_anything_is_begun_unless_it_is_made(uri: str) -> None:
+    def refuse(config: SquareConfig) -> None:
+        raise InputError("squares can't be worked out here")
+
+    elsewhere = StageGraph((replace(SQUARE, check=refuse), COUNT))
+    diary = Diary()
+
+    def run() -> None:
+        with Workers(1) as crew:
+            run_stages(open_store(uri), elsewhere, CONFIGS, elsewhere.order, crew, diary)
+
+    with pytest.raises(InputError, match="can't be worked out here"):
+        run()
+    assert diary.made == []
+
+    run_fakes(uri)
+    run()
+    assert diary.made == []

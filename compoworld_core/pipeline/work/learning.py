@@ -176,6 +176,8 @@ def _read(fitted: Fitted | None) -> Iterable[Finding]:
         short = f"{fitted.cut:,} cut after a message, {fitted.dropped:,} dropped: too long for the context"
         yield Finding("conversations whole", f"{fitted.whole:,}", short)
         yield Finding("tokens of conversations", f"{fitted.tokens:,}", f"{fitted.longest:,} in the longest")
+        read = fitted.epoch
+        yield Finding("learnt from", f"{read.taught:,}", f"tokens of the assistant in {read.conversations:,} of them")
 
 
 def _judged(rollouts: Sequence[JudgedRollout]) -> Iterable[Finding]:

@@ -86,7 +86,7 @@ def fine_tune(config: SftConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseM
     """
     require_libraries()
     from compoworld_core.training.base import prepare
-    from compoworld_core.training.conversations import write_rows
+    from compoworld_core.training.conversations import portion, write_rows
     from compoworld_core.training.sft import SftJob
 
     trajectories, tasks = tuple(inputs[TRAJECTORIES]), tuple(inputs[TASKS])
@@ -99,10 +99,12 @@ def fine_tune(config: SftConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseM
         base, fitting = prepare(config.base, config.tiny, config.settings, records, work / "base")
         if not fitting.rows:
             raise InputError(
-                f"sft: no conversation begins within training.sft.context_tokens={config.settings.context_tokens}"
+                f"sft: no conversation about tasks of profile {config.settings.profile or 'any'} begins within "
+                f"training.sft.context_tokens={config.settings.context_tokens}"
             )
         held_out = fitting.rows[_HELD_OUT_EVERY - 1 :: _HELD_OUT_EVERY]
         rows = [row for place, row in enumerate(fitting.rows) if place % _HELD_OUT_EVERY != _HELD_OUT_EVERY - 1]
+        rows, epoch = portion(rows, base, config.settings.taught_tokens)
         write_rows(rows, work / "rows.jsonl")
         write_rows(held_out, work / "held_out.jsonl")
         job = SftJob(
@@ -117,7 +119,7 @@ def fine_tune(config: SftConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseM
         )
         if not _train(job, "compoworld_core.training.sft", config.layout, work, shard):
             return
-        (_model(work) / FITTED).write_text(fitting.told().model_dump_json(indent=2), encoding="utf-8")
+        (_model(work) / FITTED).write_text(fitting.told(epoch).model_dump_json(indent=2), encoding="utf-8")
         if config.base is None:
             shutil.copytree(base, _model(work) / BASE)
         yield from keep_model(shard.store, _model(work))
@@ -137,9 +139,9 @@ def reinforce(config: GrpoConfig, inputs: Inputs, shard: Shard) -> Iterator[Base
     """The files of the model that learned from its rollouts.
 
     Raises:
-        InputError: The training libraries are missing, or there is no task to learn from or no success to replay.
+        InputError: Libraries are missing, or there is no task to learn from or no success to replay.
     """
-    require_libraries()
+    require_for_rollouts(config)
     from compoworld_core.pipeline.work.grpo_process import Worlds
     from compoworld_core.training.grpo import GrpoJob
 
@@ -191,6 +193,26 @@ def _model(work: Path) -> Path:
     return work / "out" / "model"
 
 
+def require(config: SftConfig) -> None:
+    """Check that fine-tuning can work here.
+
+    Raises:
+        InputError: The training libraries are missing.
+    """
+    require_libraries()
+
+
+def require_for_rollouts(config: GrpoConfig) -> None:
+    """Check that exploring can work here.
+
+    Raises:
+        InputError: The training libraries are missing, or vLLM where it writes rollouts.
+    """
+    require_libraries()
+    if config.layout.generation != "transformers":
+        require_vllm()
+
+
 def require_libraries() -> None:
     """Check that models can be trained and loaded here.
 
@@ -202,4 +224,17 @@ def require_libraries() -> None:
         raise InputError(
             f"models that are trained need {', '.join(missing)}: run `pip install 'compoworld[train]'` (on a machine "
             "without a GPU, install the CPU build of torch first), or `make setup-train` in a checkout"
+        )
+
+
+def require_vllm() -> None:
+    """Check that vLLM can write rollouts here; the trainer needs it also where a server writes them.
+
+    Raises:
+        InputError: It is missing.
+    """
+    if importlib.util.find_spec("vllm") is None:
+        raise InputError(
+            "training.layout.generation colocate and server need vllm in the trainer's own environment: run "
+            "`pip install 'compoworld[train,vllm]'`, or use the image `train`"
         )
