@@ -34,6 +34,7 @@ from compoworld_core.worlds.world import open_world
 ACCEPTED = "accepted"
 DEAD_END = "dead_end"
 _DRAWS = 200
+_CONTROLS = 0.5
 _MOST_OPENINGS = 5
 
 
@@ -48,6 +49,8 @@ class TaskSettings(Data):
         count: Tasks wanted, over all shards.
         seed: Every draw follows from it.
         profile: How large a task is; see `PROFILES`.
+        control: Another profile, which about half the tasks of split sft have: what is learned from them can be compared
+            with what is learned from the others. Held-out tasks and those of split rl always have `profile`.
         held_out_services: Share of services that only `eval_service` tasks use.
         held_out_combinations: Share of core sets that only `eval_combo` tasks use.
         shares: How many tasks of each split are wanted, relative to each other.
@@ -59,6 +62,7 @@ class TaskSettings(Data):
     count: int = Field(default=60, ge=1)
     seed: int = 0
     profile: Difficulty = "standard"
+    control: Difficulty | None = None
     held_out_services: float = Field(default=0.15, ge=0, lt=1)
     held_out_combinations: float = Field(default=0.15, ge=0, lt=1)
     shares: dict[Split, float] = Field(default_factory=_default_shares)
@@ -84,6 +88,7 @@ class Profile:
 PROFILES: Mapping[Difficulty, Profile] = {
     "standard": Profile(core=5, distractors=5, visits=(7, 12), edges=4),
     "easy": Profile(core=1, distractors=0, visits=(2, 3), edges=1),
+    "pair": Profile(core=2, distractors=0, visits=(2, 3), edges=1),
     "single": Profile(core=1, distractors=0, visits=(7, 12), edges=4),
 }
 
@@ -204,31 +209,35 @@ class Draws:
     def __init__(self, settings: TaskSettings, services: Sequence[ServiceTools]) -> None:
         self.tools = _chosen({item.package.name: item for item in services if item.tools}, settings.services)
         self._settings = settings
-        self._profile = PROFILES[settings.profile]
         self._exchanges = {name: exchange_of(item.package, item.tools) for name, item in self.tools.items()}
         names = sorted(self.tools)
         self._held_out = [name for name in names if is_held_out(name, settings.held_out_services)]
         self._open = [name for name in names if name not in self._held_out]
-        needed = self._profile.core + self._profile.distractors
-        if len(self._open) < needed:
-            raise InputError(
-                f"profile {settings.profile!r} needs {needed} services with admitted tools that are not held out, but "
-                f"there are {len(self._open)}; add sources, or lower tasks.held_out_services "
-                f"({settings.held_out_services})"
-            )
+        for name in filter(None, (settings.profile, settings.control)):
+            needed = PROFILES[name].core + PROFILES[name].distractors
+            if len(self._open) < needed:
+                raise InputError(
+                    f"profile {name!r} needs {needed} services with admitted tools that are not held out, but there "
+                    f"are {len(self._open)}; add sources, or lower tasks.held_out_services "
+                    f"({settings.held_out_services})"
+                )
 
     def draw(self, number: int) -> Draw:
         """What a try begins with."""
         settings = self._settings
         rng = random.Random(f"task/{settings.seed}/{settings.profile}/{number}")
         split = self._split(rng)
-        services = self._services(rng, split)
+        name = settings.profile
+        if settings.control is not None and split == "sft" and rng.random() < _CONTROLS:
+            name = settings.control
+        profile = PROFILES[name]
+        services = self._services(rng, split, profile)
         if services is None:
-            return Draw(number, settings.profile, split, (), (), None, rng)
+            return Draw(number, name, split, (), (), None, rng)
         core, others = services
-        visits = self._visits(rng, core)
+        visits = self._visits(rng, core, profile)
         recipe = self._recipe(rng, [*core, *others])
-        return Draw(number, settings.profile, split, tuple(core), visits, recipe, rng)
+        return Draw(number, name, split, tuple(core), visits, recipe, rng)
 
     def _split(self, rng: random.Random) -> Split:
         shares = dict(self._settings.shares)
@@ -236,26 +245,27 @@ class Draws:
             shares.pop("eval_service", None)
         return rng.choices(list(shares), weights=list(shares.values()))[0]
 
-    def _services(self, rng: random.Random, split: Split) -> tuple[list[str], list[str]] | None:
+    def _services(self, rng: random.Random, split: Split, profile: Profile) -> tuple[list[str], list[str]] | None:
         """Core services and distractors; None where no core that may be used for the split was found."""
-        share = self._settings.held_out_combinations
+        may_be_evaluated = profile.core == PROFILES[self._settings.profile].core
+        share = self._settings.held_out_combinations if may_be_evaluated else 0
         for _ in range(_DRAWS):
-            core = self._linked_core(rng, self._held_out if split == "eval_service" else self._open)
+            core = self._linked_core(rng, self._held_out if split == "eval_service" else self._open, profile.core)
             if core is None:
                 continue
             if split == "eval_service" or is_held_out_combination(core, share) == (split == "eval_combo"):
                 rest = [name for name in self._open if name not in core]
-                return core, rng.sample(rest, self._profile.distractors)
+                return core, rng.sample(rest, profile.distractors)
         return None
 
-    def _linked_core(self, rng: random.Random, firsts: Sequence[str]) -> list[str] | None:
-        """A first service and others, each of which can use values of those before it.
+    def _linked_core(self, rng: random.Random, firsts: Sequence[str], size: int) -> list[str] | None:
+        """A first service and others, so many in all, each of which can use values of those before it.
 
         Services that offer a plan more are drawn more often, up to a limit, so that rich ones do not take over.
         """
         core: list[str] = []
         offers: frozenset[str] = frozenset()
-        while len(core) < self._profile.core:
+        while len(core) < size:
             pool = firsts if not core else self._open
             fitting = [
                 name
@@ -271,8 +281,8 @@ class Draws:
             offers |= self._exchanges[core[-1]].offers
         return core if any(self._exchanges[name].is_start for name in core) else None
 
-    def _visits(self, rng: random.Random, core: Sequence[str]) -> tuple[str, ...]:
-        length = rng.randint(*self._profile.visits)
+    def _visits(self, rng: random.Random, core: Sequence[str], profile: Profile) -> tuple[str, ...]:
+        length = rng.randint(*profile.visits)
         if len(core) == 1:
             return tuple(core) * length
         exchanges = [self._exchanges[name] for name in core]

@@ -14,7 +14,7 @@ from compoworld_core.tasks.rubric import Rubric
 from compoworld_core.worlds.recipe import WorldRecipe
 
 Split = Literal["sft", "rl", "eval_combo", "eval_service"]
-Difficulty = Literal["easy", "standard", "single"]
+Difficulty = Literal["easy", "pair", "standard", "single"]
 
 
 class Step(Data):

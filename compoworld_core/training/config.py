@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from compoworld_core.data import Data
 from compoworld_core.errors import InputError
+from compoworld_core.tasks.task import Difficulty
 from compoworld_core.training.memory import Offload
 
 RewardName = Literal["completion_focused", "uniform", "binary"]
@@ -109,12 +110,17 @@ class SftSettings(Data):
 
     Attributes:
         context_tokens: Longest conversation.
+        profile: Learn from conversations about tasks of this profile only. A tiny model's tokenizer is made of all.
+        taught_tokens: Learn from the first conversations that have so many tokens of the assistant, the only ones that
+            the loss is of; all if left out. There have to be as many.
         global_batch: Sequences per step, over all processes.
         warmup: Share of the steps in which the rate rises.
     """
 
     seed: int = 0
     context_tokens: int = Field(default=32_768, ge=128)
+    profile: Difficulty | None = None
+    taught_tokens: int | None = Field(default=None, ge=1)
     epochs: float = Field(default=3, gt=0)
     global_batch: int = Field(default=32, ge=1)
     learning_rate: float = Field(default=1e-4, gt=0)

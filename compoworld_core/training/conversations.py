@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from datasets import Dataset, Features, Json, List
+from transformers import AutoTokenizer
+from trl.chat_template_utils import get_training_chat_template
 
+from compoworld_core.errors import InputError
 from compoworld_core.storage.digest import JsonObject
-from compoworld_core.training.history import Fitted
+from compoworld_core.training.history import Epoch, Fitted
 
 
 @dataclass
@@ -36,9 +39,10 @@ class Fitting:
     dropped: list[str] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
 
-    def told(self) -> Fitted:
+    def told(self, epoch: Epoch) -> Fitted:
         """The figures, for whoever reads how a training went."""
         return Fitted(
+            epoch=epoch,
             whole=self.whole,
             cut=self.cut,
             dropped=len(self.dropped),
@@ -89,6 +93,46 @@ def _longest(
             high = place - 1
         place = (low + high) // 2
     return best
+
+
+def portion(rows: Sequence[JsonObject], model: str, taught: int | None) -> tuple[list[JsonObject], Epoch]:
+    """The first rows that have so many of the assistant's tokens, as far as whole rows can; all if left out.
+
+    Args:
+        rows: Fitted conversations.
+        model: Folder or hub id that has the tokenizer.
+        taught: Tokens that the loss is of.
+
+    Raises:
+        InputError: All rows together have fewer, or the first one has more.
+    """
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    template = get_training_chat_template(tokenizer)
+    chosen: list[JsonObject] = []
+    tokens = learnt = 0
+    for row in rows:
+        masks = tokenizer.apply_chat_template(
+            row["messages"],
+            tools=row["tools"],
+            chat_template=template,
+            tokenize=True,
+            return_dict=True,
+            return_assistant_tokens_mask=True,
+            enable_thinking=False,
+        )["assistant_masks"]
+        if taught is not None and learnt + sum(masks) > taught:
+            break
+        chosen.append(row)
+        tokens += len(masks)
+        learnt += sum(masks)
+    if not chosen:
+        raise InputError(f"training.sft.taught_tokens={taught}: the first conversation has more; raise it")
+    if taught is not None and len(chosen) == len(rows) and learnt < taught:
+        raise InputError(
+            f"training.sft.taught_tokens={taught}: {len(rows)} conversations have {learnt} tokens of the assistant "
+            "only; lower it, or raise tasks.count"
+        )
+    return chosen, Epoch(conversations=len(chosen), tokens=tokens, taught=learnt)
 
 
 def token_ids(messages: Sequence[JsonObject], tools: Sequence[JsonObject], tokenizer: Any) -> list[int]:

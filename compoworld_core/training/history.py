@@ -49,15 +49,29 @@ class JudgedRollout(Data):
     error: str | None = None
 
 
+class Epoch(Data):
+    """What one epoch reads.
+
+    Attributes:
+        tokens: Of the conversations, whole.
+        taught: Those of the assistant, which the loss is of.
+    """
+
+    conversations: int
+    tokens: int
+    taught: int
+
+
 class Fitted(Data):
     """What became of conversations that had to fit the context.
 
     Attributes:
-        whole: Trained on as they are.
-        cut: Trained on up to the last of the assistant's messages that fits.
-        dropped: Not even the first of them fits.
-        tokens: Of all that are trained on.
+        whole: They fit as they are.
+        cut: They fit up to one of the assistant's messages.
+        dropped: Not even the first of those fits.
+        tokens: Of all that fit.
         longest: Tokens of the longest of them.
+        epoch: Those that were learnt from.
     """
 
     whole: int
@@ -65,6 +79,7 @@ class Fitted(Data):
     dropped: int
     tokens: int
     longest: int
+    epoch: Epoch
 
 
 class Pace(Data):

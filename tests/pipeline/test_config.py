@@ -71,7 +71,7 @@ def test_variables_that_kubernetes_sets_are_no_configuration() -> None:
         pytest.param(
             "tasks:\n  profile: huge",
             2,
-            "tasks.profile: 'huge' is not known; use 'easy', 'standard' or 'single'",
+            "tasks.profile: 'huge' is not known; use 'easy', 'pair', 'standard' or 'single'",
             id="not a choice",
         ),
         pytest.param("store: a\nworkers: 1\nstore: b", 3, "store: is there twice; remove one", id="twice"),

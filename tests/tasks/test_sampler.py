@@ -6,6 +6,7 @@ import pytest
 
 from compoworld_core.errors import InputError
 from compoworld_core.tasks.sampler import ACCEPTED, PROFILES, Attempt, Draws, ServiceTools, TaskSettings, sample_tasks
+from compoworld_core.tasks.splits import is_held_out
 from compoworld_core.tasks.task import Difficulty, Task
 from compoworld_core.worlds.catalogue import Catalogue
 from tests.tasks.crafted import catalogue_of
@@ -44,6 +45,37 @@ def test_profiles_of_one_service_make_tasks(profile: Difficulty, library_service
         assert len(task.core) == len(task.recipe.services) == len(task.walk) == 1
         assert task.difficulty == profile
         assert len(task.edges) >= PROFILES[profile].edges
+
+
+def test_pairs_carry_information_from_one_service_to_the_other(library_services: Services) -> None:
+    made = [item.task for item in drawn(library_services, count=4, profile="pair") if item.task]
+
+    assert len(made) == 4
+    for task in made:
+        assert len(task.core) == len(task.recipe.services) == 2
+        assert any(edge.source_service != edge.target_service for edge in task.edges)
+
+
+def test_half_the_sft_tasks_are_controls_and_no_other_task_is(library_services: Services) -> None:
+    settings = TaskSettings(profile="pair", control="easy", held_out_services=0.3, held_out_combinations=0.3)
+    draws = [Draws(settings, library_services[1]).draw(number) for number in range(400)]
+
+    profiles = Counter((draw.split == "sft", draw.profile) for draw in draws)
+
+    assert not profiles[False, "easy"]
+    assert 0.4 < profiles[True, "easy"] / (profiles[True, "easy"] + profiles[True, "pair"]) < 0.6
+
+
+def test_no_control_is_about_what_is_held_out_or_misses_a_service_for_its_sake(library_services: Services) -> None:
+    settings = TaskSettings(profile="pair", control="easy", held_out_services=0.3, held_out_combinations=0.5)
+    draws = Draws(settings, library_services[1])
+
+    found = [draws.draw(number) for number in range(600)]
+
+    alone = {name for draw in found if draw.profile == "easy" for name in draw.core}
+    paired = {name for draw in found if draw.split == "sft" and draw.profile == "pair" for name in draw.core}
+    assert not any(is_held_out(name, 0.3) for name in alone)
+    assert paired - alone == set()
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 7])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from compoworld_core.evaluation.trial import Trial
 from compoworld_core.pipeline.work.learning import phase_of_grpo, phase_of_sft, standings
-from compoworld_core.training.history import Fitted, JudgedRollout, Metric, Pace
+from compoworld_core.training.history import Epoch, Fitted, JudgedRollout, Metric, Pace
 from compoworld_core.viewer import ReportData
 
 MODELS = {"no-op": 0, "base": 0, "sft": 3, "grpo": 5}
@@ -31,7 +31,8 @@ def learned_data(data: ReportData) -> ReportData:
     rollouts = [JudgedRollout(step=0, task_id="t", passed=(True, passes)) for passes in (True, False, False)]
     rollouts.append(JudgedRollout(step=0, task_id="t", passed=(), error="bug: out of order"))
     pace = Pace(seconds=12.5, tokens=40_000, steps=40, padding=0.031)
-    fitted = Fitted(whole=90, cut=7, dropped=3, tokens=250_000, longest=4096)
+    epoch = Epoch(conversations=93, tokens=240_000, taught=60_000)
+    fitted = Fitted(whole=90, cut=7, dropped=3, tokens=250_000, longest=4096, epoch=epoch)
     standing, gains = standings(trials())
     return replace(
         data,
