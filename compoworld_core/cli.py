@@ -22,6 +22,7 @@ from compoworld_core import __version__
 from compoworld_core.errors import CompoWorldError, GateFailed, InputError
 from compoworld_core.pipeline.collector import collect_rarely
 from compoworld_core.verbs import workflow
+from compoworld_core.verbs.ablate import ablate
 from compoworld_core.verbs.evaluate import with_benchmarks
 
 if TYPE_CHECKING:
@@ -456,6 +457,9 @@ def bench(
     for line in explain(result):
         _print(f"{line.what:<35} {line.value:>9} {line.unit:<8} {line.verdict:<8} {line.compared}".rstrip())
     _print("Rates depend on the machine and have no verdict; the two ratios (×) say how the code does.")
+
+
+app.command("ablate")(ablate)
 
 
 @app.command()

@@ -63,7 +63,7 @@ def _table(title: str, heads: Sequence[str], rows: Iterable[tuple[Sequence[str],
         repeated = (_last(found.pass_at, most), _last(found.pass_hat, most)) if repeats else ()
         counts = (found.tasks, found.trials, found.errors, found.unscored)
         shares = (found.passed, *repeated, found.partial, found.earned, found.valid_calls)
-        table.add_row(*names, *map(str, counts), *map(_shown, shares))
+        table.add_row(*names, *map(str, counts), *map(shown, shares))
     return table
 
 
@@ -77,7 +77,7 @@ def _gains(gains: Sequence[Gain]) -> Table:
         table.add_column(head, justify="right")
     for gain in gains:
         for name, found in gain.measures.items():
-            value = f"{100 * found.difference:+.1f} {_ends(found.interval)}" if found.tasks else "–"
+            value = f"{100 * found.difference:+.1f} {ends(found.interval)}" if found.tasks else "–"
             counts = (str(found.wins), str(found.losses), f"{found.p_value:.2g}")
             table.add_row(gain.first, gain.second, name, str(found.tasks), value, *counts)
     return table
@@ -88,11 +88,13 @@ def _last(figures: Sequence[Figure], most: int) -> Figure:
     return figures[most - 1] if len(figures) == most else Figure(value=None, interval=None)
 
 
-def _shown(figure: Figure) -> str:
+def shown(figure: Figure) -> str:
+    """A share in percent, with its interval."""
     if figure.value is None or figure.interval is None:
         return "–"
-    return f"{100 * figure.value:.1f} {_ends(figure.interval)}"
+    return f"{100 * figure.value:.1f} {ends(figure.interval)}"
 
 
-def _ends(interval: Interval) -> str:
+def ends(interval: Interval) -> str:
+    """An interval in percent."""
     return f"[{100 * interval.low:.1f}, {100 * interval.high:.1f}]"

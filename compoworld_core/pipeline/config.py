@@ -20,6 +20,7 @@ from pydantic_core import PydanticCustomError
 from compoworld_core.data import Data
 from compoworld_core.errors import InputError
 from compoworld_core.llm.config import LlmConfig, ModelUser
+from compoworld_core.pipeline.ablation import AblateConfig
 from compoworld_core.pipeline.run import Gates
 from compoworld_core.pipeline.work.crawl import CrawlConfig
 from compoworld_core.pipeline.work.distill import DistillConfig
@@ -65,6 +66,7 @@ class RunConfig(Data):
     llm: LlmConfig = LlmConfig()
     world_model: WorldModelConfig = WorldModelConfig()
     gates: Gates = Gates()
+    ablate: AblateConfig = AblateConfig()
 
     @model_validator(mode="after")
     def _names_known_models(self) -> Self:
@@ -155,6 +157,8 @@ def load_config(
     *,
     flags: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
+    changes: Mapping[str, Any] | None = None,
+    asked_by: str = "",
 ) -> RunConfig:
     """The configuration.
 
@@ -163,6 +167,8 @@ def load_config(
         flags: Values by dotted key (`crawl.source`); None stands for a flag that was not given.
         environment: Where to look for `COMPOWORLD_*`; the process's own if left out. Two underscores lead into a
             section: `COMPOWORLD_CRAWL__SOURCE`. An empty variable says nothing.
+        changes: Values by dotted key that win over all others.
+        asked_by: The key that asks for them, so that what is wrong with them is said where that stands.
 
     Raises:
         InputError: The file can't be read, or a key or value is wrong. All that is wrong is said at once.
@@ -174,6 +180,8 @@ def load_config(
     for name, value in (flags or {}).items():
         if value is not None:
             settings.set(tuple(name.split(".")), value, f"--{name.rpartition('.')[2].replace('_', '-')}")
+    for name, value in (changes or {}).items():
+        settings.set(tuple(name.split(".")), value, settings.origin(tuple(asked_by.split("."))))
     try:
         return RunConfig.model_validate(settings.values)
     except ValidationError as error:

@@ -49,8 +49,8 @@ class TaskSettings(Data):
         count: Tasks wanted, over all shards.
         seed: Every draw follows from it.
         profile: How large a task is; see `PROFILES`.
-        control: Another profile, which about half the tasks of split sft have: what is learned from them can be compared
-            with what is learned from the others. Held-out tasks and those of split rl always have `profile`.
+        control: Another profile, which about half the tasks of split sft have: what is learned from them can be
+            compared with what is learned from the others. All other tasks have `profile`.
         held_out_services: Share of services that only `eval_service` tasks use.
         held_out_combinations: Share of core sets that only `eval_combo` tasks use.
         shares: How many tasks of each split are wanted, relative to each other.
@@ -213,11 +213,11 @@ class Draws:
         names = sorted(self.tools)
         self._held_out = [name for name in names if is_held_out(name, settings.held_out_services)]
         self._open = [name for name in names if name not in self._held_out]
-        for name in filter(None, (settings.profile, settings.control)):
-            needed = PROFILES[name].core + PROFILES[name].distractors
+        for profile in (settings.profile, settings.control or settings.profile):
+            needed = PROFILES[profile].core + PROFILES[profile].distractors
             if len(self._open) < needed:
                 raise InputError(
-                    f"profile {name!r} needs {needed} services with admitted tools that are not held out, but there "
+                    f"profile {profile!r} needs {needed} services with admitted tools that are not held out, but there "
                     f"are {len(self._open)}; add sources, or lower tasks.held_out_services "
                     f"({settings.held_out_services})"
                 )

@@ -40,21 +40,23 @@ def phases(store: Store, inputs: Inputs) -> tuple[Phase, ...]:
     """The phases of training that models were left by."""
     found = []
     if (tuned := inputs.find(SFT_MODELS)) is not None:
-        fitted = _file(store, tuned, FITTED)
+        fitted = model_file(store, tuned, FITTED)
         about = None if fitted is None else Fitted.model_validate_json(fitted.read())
-        found.append(phase_of_sft(_table(store, tuned, METRICS), about, _pace_of(store, tuned)))
+        found.append(phase_of_sft(model_table(store, tuned, METRICS), about, _pace_of(store, tuned)))
     if (reinforced := inputs.find(GRPO_MODELS)) is not None:
-        metrics, rollouts = _table(store, reinforced, METRICS), _table(store, reinforced, ROLLOUTS)
+        metrics, rollouts = model_table(store, reinforced, METRICS), model_table(store, reinforced, ROLLOUTS)
         found.append(phase_of_grpo(metrics, rollouts, _pace_of(store, reinforced)))
     return tuple(found)
 
 
-def _table(store: Store, model: Input[ModelFile], kind: DatasetType[Row]) -> Iterator[Row]:
-    file = _file(store, model, file_of(kind))
+def model_table(store: Store, model: Input[ModelFile], kind: DatasetType[Row]) -> Iterator[Row]:
+    """The rows of a table in a model's folder; none where there is no such table."""
+    file = model_file(store, model, file_of(kind))
     return iter(()) if file is None else read_table(file, kind)
 
 
-def _file(store: Store, model: Input[ModelFile], path: str) -> BytesIO | None:
+def model_file(store: Store, model: Input[ModelFile], path: str) -> BytesIO | None:
+    """A file of a model's folder, if it is there."""
     for file in model:
         if file.path == path:
             with store.open(file.blob) as stored:
