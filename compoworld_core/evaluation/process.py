@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from compoworld_core.evaluation.secrets import Secrets
 
 _STOP_S: Final = 15.0
 _TAIL_LINES: Final = 25
+_ERROR: Final = re.compile(r"(?:.*\] )?[\w.]*(?:Error|Exception): \S")
+"""A line with an exception, by itself or after what a logger puts before it."""
 
 
 def stop_group(process: subprocess.Popen[bytes]) -> None:
@@ -41,8 +44,13 @@ def stopped_in_order() -> Iterator[None]:
 
 
 def tail(log: Path) -> str:
-    """The last lines of a log, indented and without secrets."""
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
+    """The last lines of a log, indented and without secrets, after the first exception that it tells of.
+
+    Where a process of several fails, the others end with errors of their own.
+    """
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    first = next((line for line in lines[:-_TAIL_LINES] if _ERROR.match(line)), None)
+    lines = lines[-_TAIL_LINES:] if first is None else [first, "…", *lines[-_TAIL_LINES:]]
     return "\n".join(f"  {line}" for line in Secrets().strip_text("\n".join(lines)).splitlines())
 
 

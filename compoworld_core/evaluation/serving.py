@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from pydantic import Field
+
 from compoworld_core.data import Data
 from compoworld_core.errors import CompoWorldError, InputError
 from compoworld_core.evaluation.process import stop_group, tail
@@ -79,6 +81,8 @@ class Serving(Data):
         port: A free one if left out.
         gpus: That the model is split over; for vLLM.
         context_tokens: Longest conversation; for vLLM, the model's own if left out.
+        memory_share: That vLLM takes of each GPU's memory, or of the machine's where it computes on a CPU; what it
+            takes by itself (nearly all) if left out.
         start_s: Longest time until it answers.
     """
 
@@ -88,6 +92,7 @@ class Serving(Data):
     port: int | None = None
     gpus: int = 1
     context_tokens: int | None = None
+    memory_share: float | None = Field(default=None, gt=0, lt=1)
     start_s: float = 1800.0
 
     @property
@@ -110,6 +115,7 @@ class Serving(Data):
             *(("--reasoning-parser", parsers.reasoning) if parsers.reasoning else ()),
             "--tensor-parallel-size", str(self.gpus),
             *(("--max-model-len", str(self.context_tokens)) if self.context_tokens else ()),
+            *(("--gpu-memory-utilization", str(self.memory_share)) if self.memory_share else ()),
         )  # fmt: skip
 
 

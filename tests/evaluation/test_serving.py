@@ -60,7 +60,8 @@ def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
 
 
 def test_vllm_is_told_parsers_name_and_layout(tmp_path: Path) -> None:
-    serving = Serving(folder=checkpoint(tmp_path / "model-7", XML + THINKS), gpus=4, context_tokens=32768)
+    folder = checkpoint(tmp_path / "model-7", XML + THINKS)
+    serving = Serving(folder=folder, gpus=4, context_tokens=32768, memory_share=0.5)
 
     command = serving.command(8123)
 
@@ -68,7 +69,7 @@ def test_vllm_is_told_parsers_name_and_layout(tmp_path: Path) -> None:
     assert command[1:3] == ("-m", "vllm.entrypoints.openai.api_server")
     assert (given["--tool-call-parser"], given["--reasoning-parser"]) == ("qwen3_coder", "qwen3")
     assert (given["--served-model-name"], given["--port"], given["--tensor-parallel-size"]) == ("model-7", "8123", "4")
-    assert given["--max-model-len"] == "32768"
+    assert (given["--max-model-len"], given["--gpu-memory-utilization"]) == ("32768", "0.5")
     assert "--enable-auto-tool-choice" in command
 
 
@@ -78,6 +79,26 @@ def test_a_server_that_does_not_start_shows_its_last_words(tmp_path: Path, monke
 
     with (
         pytest.raises(CompoWorldError, match=r"vllm ended with 1; the end of .*\n.*No module named '?vllm"),
+        served(serving, tmp_path / "server.log"),
+    ):
+        pass
+
+
+def test_the_first_error_of_a_server_is_shown_though_much_follows(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(
+        "#!/bin/sh\n"
+        "echo '(Worker pid=7) WARNING [limits.py:1] This can cause errors like `OSError: too many files`'\n"
+        "echo '(Worker pid=7) ERROR 11-30 [executor.py:953] ValueError: no memory is left'\n"
+        "seq 100\n"
+        "echo 'RuntimeError: see root cause above'\n"
+        "exit 1\n"
+    )
+    python.chmod(0o755)
+    serving = Serving(folder=checkpoint(tmp_path / "m", XML), python=python)
+
+    with (
+        pytest.raises(CompoWorldError, match=r"ended with 1.*\n.*ValueError: no memory is left\n  …\n(.*\n)+.*root"),
         served(serving, tmp_path / "server.log"),
     ):
         pass

@@ -1,9 +1,13 @@
-"""A trained model behind a server: it answers with tool calls, and episodes go over HTTP to it as to any other."""
+"""A trained model behind a server: it answers with tool calls, and episodes go over HTTP to it as to any other.
+
+`VLLM_PYTHON` names a Python with vLLM, in an environment of its own, made as docs/evaluation.md says.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -69,12 +73,44 @@ def model(lesson: tuple[Task, JsonObject], tmp_path_factory: pytest.TempPathFact
 def test_a_served_model_calls_tools_and_solves_what_it_has_learnt(
     model: Path, lesson: tuple[Task, JsonObject], tmp_path: Path
 ) -> None:
-    task, record = lesson
     serving = Serving(folder=model, engine="transformers", start_s=300)
 
     with served(serving, tmp_path / "server.log") as url:
-        answer = asked(url, serving.name, record)
-        trajectory = rolled_out(url, serving.name, task, tmp_path / "store")
+        assert_knows(lesson, url, serving.name, tmp_path / "store")
+
+
+@pytest.mark.slow
+def test_vllm_calls_tools_solves_what_was_learnt_and_reads_the_tokens_of_training(
+    model: Path, lesson: tuple[Task, JsonObject], tmp_path: Path
+) -> None:
+    from transformers import AutoTokenizer
+
+    from compoworld_core.training.conversations import token_ids
+
+    python = os.environ.get("VLLM_PYTHON")
+    if not python:
+        pytest.skip("VLLM_PYTHON names no Python with vLLM")
+    _, record = lesson
+    messages, tools = record["messages"], record["tools"]
+    trained = token_ids(messages, tools, AutoTokenizer.from_pretrained(model))
+    answers = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
+    serving = Serving(folder=model, engine="vllm", python=Path(python), memory_share=0.2)
+
+    with served(serving, tmp_path / "server.log") as url:
+        assert_knows(lesson, url, serving.name, tmp_path / "store")
+        whole = tokens(url, serving.name, messages, tools, is_to_answer=False)
+        prompts = [tokens(url, serving.name, messages[:place], tools, is_to_answer=True) for place in answers]
+
+    assert whole == trained
+    for place, prompt in zip(answers, prompts, strict=True):
+        assert trained[: len(prompt)] == prompt, f"message {place}"
+
+
+def assert_knows(lesson: tuple[Task, JsonObject], url: str, name: str, store: Path) -> None:
+    """A server's model answers as it was trained, and so solves its task."""
+    task, record = lesson
+    answer = asked(url, name, record)
+    trajectory = rolled_out(url, name, task, store)
 
     first = next(message for message in record["messages"] if message["role"] == "assistant")
     (call,) = answer["tool_calls"]
@@ -82,7 +118,7 @@ def test_a_served_model_calls_tools_and_solves_what_it_has_learnt(
     assert json.loads(call["function"]["arguments"]) == first["tool_calls"][0]["function"]["arguments"]
     assert trajectory.error is None
     assert trajectory.succeeded, trajectory.verdict
-    assert trajectory.policy == serving.name
+    assert trajectory.policy == name
 
 
 def asked(url: str, name: str, record: JsonObject) -> dict[str, Any]:
@@ -94,12 +130,40 @@ def asked(url: str, name: str, record: JsonObject) -> dict[str, Any]:
         "max_tokens": 256,
         "chat_template_kwargs": {"enable_thinking": False},
     }
-    request = urllib.request.Request(
-        f"{url}/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(request, timeout=300) as response:
-        message: dict[str, Any] = json.load(response)["choices"][0]["message"]
+    message: dict[str, Any] = post(f"{url}/chat/completions", body)["choices"][0]["message"]
     return message
+
+
+def tokens(
+    url: str, name: str, messages: list[JsonObject], tools: list[JsonObject], *, is_to_answer: bool
+) -> list[int]:
+    """What vLLM makes of a conversation; on the wire arguments of calls are text."""
+    sent = [
+        message | {"tool_calls": [in_text(call) for call in message["tool_calls"]]}
+        if message.get("tool_calls")
+        else message
+        for message in messages
+    ]
+    body = {
+        "model": name,
+        "messages": sent,
+        "tools": tools,
+        "add_generation_prompt": is_to_answer,
+        "chat_template_kwargs": {"enable_thinking": False},
+    }
+    ids: list[int] = post(f"{url.removesuffix('/v1')}/tokenize", body)["tokens"]
+    return ids
+
+
+def in_text(call: JsonObject) -> JsonObject:
+    function = call["function"]
+    return call | {"function": function | {"arguments": json.dumps(function["arguments"], ensure_ascii=False)}}
+
+
+def post(url: str, body: JsonObject) -> Any:
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=300) as response:
+        return json.load(response)
 
 
 def rolled_out(url: str, name: str, task: Task, store: Path) -> Trajectory:
