@@ -100,7 +100,7 @@ run_in_cluster() {
     kubectl label --overwrite namespace "$namespace" pod-security.kubernetes.io/enforce=restricted
     kubectl --namespace "$namespace" create secret generic compoworld-store --from-env-file="$STATE/store.env" \
         --dry-run=client --output yaml | kubectl apply -f -
-    "$helm" upgrade --install compoworld charts/compoworld --namespace "$namespace" --wait --timeout 10m \
+    "$helm" upgrade --install compoworld charts/compoworld --namespace "$namespace" --wait --wait-for-jobs --timeout 10m \
         --values charts/compoworld/ci/evaluation-values.yaml \
         --set image.repository=localhost/compoworld --set image.tag="$tag"
     "$helm" test compoworld --namespace "$namespace" --logs

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.charts.conftest import Chart, Document
 
@@ -66,13 +67,46 @@ def test_pods_have_no_token_and_are_restricted(example: tuple[Document, ...]) ->
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
         for container in pod["containers"]:
             _assert_restricted(name, container["securityContext"])
-            assert container["resources"]["limits"]["memory"], name
+            assert {"cpu", "memory", "ephemeral-storage"} <= container["resources"]["limits"].keys(), name
+
+
+def test_every_image_is_pulled_with_the_secrets_that_are_given(chart: Chart) -> None:
+    on = "seaweedfs.enabled=true,metrics.pushgateway.enabled=true,image.pullSecrets={registry}"
+    documents = chart.render("--set", on)
+    accounts = {
+        item["metadata"]["name"]: item.get("imagePullSecrets") for item in documents if item["kind"] == "ServiceAccount"
+    }
+
+    for name, pod in _pods(documents):
+        found = pod.get("imagePullSecrets") or accounts[pod["serviceAccountName"]]
+        assert found == [{"name": "registry"}], name
+    assert accounts["compoworld-job"] == accounts["compoworld-training"] == [{"name": "registry"}]
+
+
+def test_accounts_whose_own_containers_talk_to_the_cluster_hand_out_their_token(chart: Chart) -> None:
+    """Argo only ever takes the mount away: where a template wants it, the account decides."""
+    documents = chart.render("--set", "training.enabled=true")
+    mounts = {
+        item["metadata"]["name"]: item["automountServiceAccountToken"]
+        for item in documents
+        if item["kind"] == "ServiceAccount"
+    }
+    wanted = {
+        template["serviceAccountName"]
+        for workflow in documents
+        if workflow["kind"] in ("WorkflowTemplate", "CronWorkflow")
+        for template in workflow["spec"].get("workflowSpec", workflow["spec"])["templates"]
+        if template.get("automountServiceAccountToken") and "container" in template
+    }
+
+    assert wanted == {"compoworld-training"}
+    assert {name for name, does in mounts.items() if does} == wanted
 
 
 def test_only_jobs_have_the_identity_that_opens_the_store(chart: Chart) -> None:
     documents = chart.render("--set", "seaweedfs.enabled=true,metrics.pushgateway.enabled=true")
 
-    accounts = {name: pod.get("serviceAccountName") for name, pod in _pods(documents)}
+    accounts = {re.sub("-[0-9a-f]{8}$", "", name): pod.get("serviceAccountName") for name, pod in _pods(documents)}
 
     assert accounts == {
         "StatefulSet compoworld-seaweedfs": None,
@@ -89,10 +123,14 @@ def test_jobs_of_workflows_have_no_token_and_are_restricted(example: tuple[Docum
             continue
         assert spec["automountServiceAccountToken"] is False
         assert spec["serviceAccountName"] == "compoworld-job"
-        assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+        # A user that is said, not the image's: Argo's executor has an image of root's.
+        context = {"runAsNonRoot": True, "runAsUser": 10001, "runAsGroup": 10001}
+        assert spec["securityContext"] == {**context, "seccompProfile": {"type": "RuntimeDefault"}}
         for template in spec["templates"]:
             if "container" in template:
                 _assert_restricted(template["name"], template["container"]["securityContext"])
+            if "dag" not in template:
+                _assert_executor_restricted(template)
             has_token = template.get("automountServiceAccountToken", False)
             assert has_token == (template["name"] in WITH_TOKEN), template["name"]
 
@@ -186,6 +224,18 @@ def _assert_restricted(name: str, context: dict[str, Any]) -> None:
     assert context["allowPrivilegeEscalation"] is False, name
     assert context["readOnlyRootFilesystem"] is True, name
     assert context["capabilities"] == {"drop": ["ALL"]}, name
+
+
+def _assert_executor_restricted(template: dict[str, Any]) -> None:
+    """Containers that Argo adds, as the patch has them: a quota counts them, too."""
+    patch = yaml.safe_load(template["podSpecPatch"])
+    (init,), (other,) = patch["initContainers"], patch["containers"]
+    assert (init["name"], other["name"]) == ("init", "main" if "resource" in template else "wait")
+    for container in (init, other):
+        assert container["securityContext"]["allowPrivilegeEscalation"] is False
+        assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert {"cpu", "memory", "ephemeral-storage"} <= container["resources"]["limits"].keys()
+        assert container["resources"]["requests"].keys() == container["resources"]["limits"].keys()
 
 
 def _selects(selector: dict[str, Any], labels: dict[str, str]) -> bool:

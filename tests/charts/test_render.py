@@ -92,6 +92,63 @@ def test_gpus_are_a_switch(chart: Chart) -> None:
     }
 
 
+def test_an_installation_waits_for_no_hook(example: tuple[Document, ...]) -> None:
+    """A hook that needs a secret would keep Helm from telling of the secret."""
+    hooks = {item["metadata"]["name"]: item["metadata"].get("annotations", {}).get("helm.sh/hook") for item in example}
+
+    assert {name: hook for name, hook in hooks.items() if hook} == {"compoworld-doctor": "test"}
+
+
+def test_a_test_that_succeeded_stays_for_its_logs(chart: Chart) -> None:
+    (doctor,) = [item for item in chart.render() if item["kind"] == "Pod"]
+
+    assert doctor["metadata"]["annotations"]["helm.sh/hook-delete-policy"] == "before-hook-creation"
+
+
+def test_the_bucket_is_made_by_another_job_when_its_pod_is_another(chart: Chart) -> None:
+    def job(tag: str) -> Document:
+        return _only(chart.render("--set", f"seaweedfs.enabled=true,image.tag={tag}"), "Job")
+
+    one, same, other = job("1.0.0"), job("1.0.0"), job("1.0.1")
+
+    assert one == same
+    assert one["metadata"]["name"] != other["metadata"]["name"]  # a job's pods cannot be changed
+
+
+def test_a_small_disk_holds_several_volumes_of_seaweedfs(chart: Chart) -> None:
+    store = _only(chart.render("--set", "seaweedfs.enabled=true,seaweedfs.size=5Gi"), "StatefulSet")
+
+    (container,) = store["spec"]["template"]["spec"]["containers"]
+    assert "-master.volumeSizeLimitMB=512" in container["args"]
+
+
+def test_certificates_reach_every_pod_and_what_reads_them_there(chart: Chart, tmp_path: Path) -> None:
+    pem = "-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n"
+    (tmp_path / "ca.pem").write_text(pem)
+    documents = chart.render("--set-file", f"certificates={tmp_path / 'ca.pem'}", "--set", "training.enabled=true")
+    maps = {item["metadata"]["name"]: item["data"] for item in documents if item["kind"] == "ConfigMap"}
+
+    assert maps["compoworld-certificates"] == {"ca.pem": pem}
+    place = "/etc/compoworld-certificates"
+    wanted = dict.fromkeys(("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"), f"{place}/ca.pem")
+    assert maps["compoworld-environment"] == wanted
+    (doctor,) = [item["spec"] for item in documents if item["kind"] == "Pod"]
+    pods = [(doctor, doctor["containers"][0])]
+    for workflow in (item for item in documents if item["kind"] in ("WorkflowTemplate", "CronWorkflow")):
+        for template in workflow["spec"].get("workflowSpec", workflow["spec"])["templates"]:
+            if "container" in template:
+                pods.append((template, template["container"]))
+            if "resource" in template:
+                jobs = yaml.safe_load(template["resource"]["manifest"])["spec"]["replicatedJobs"]
+                specs = [job["template"]["spec"]["template"]["spec"] for job in jobs]
+                pods += [(spec, spec["containers"][0]) for spec in specs]
+    assert len(pods) > 15
+    for pod, container in pods:
+        (volume,) = [volume for volume in pod["volumes"] if volume["name"] == "certificates"]
+        assert volume["configMap"] == {"name": "compoworld-certificates", "optional": True}
+        assert place in [mount["mountPath"] for mount in container["volumeMounts"]]
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -113,6 +170,20 @@ def test_gpus_are_a_switch(chart: Chart) -> None:
         ("evaluation.benchmarks={ale}", ("set training.enabled",)),
         ("evaluation.judge=nobody", ("evaluation.judge: config.llm.models has no nobody",)),
         ("metrics.serviceMonitor.enabled=true", ("enable metrics.pushgateway",)),
+        ("certificates=ca.pem", ("/certificates", "pattern")),
+        ("certificates=-----BEGIN CERTIFICATE----- -----BEGIN PRIVATE KEY-----", ("/certificates", "not")),
+        (
+            "environment.AWS_ENDPOINT_URL=https://objects.example:9000/x",
+            ("environment.AWS_ENDPOINT_URL", "add port 9000 to networkPolicy.store.ports"),
+        ),
+        (
+            "environment.AWS_ENDPOINT_URL_S3=http://objects.example",
+            ("environment.AWS_ENDPOINT_URL_S3", "add port 80 to networkPolicy.store.ports"),
+        ),
+        (
+            "config.llm.models.teacher.endpoints[0].base_url=http://[2001:db8::1]:8000/v1",
+            ("config.llm.models.teacher", "add port 8000 to networkPolicy.endpoints.ports"),
+        ),
         (
             "networkPolicy.enabled=false,author.addresses.models=192\\.0\\.2\\.1",
             ("author.addresses", "enable networkPolicy"),

@@ -31,6 +31,16 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
+{{/* For the registries that images come from; of a pod, indented, or of an account. */}}
+{{- define "compoworld.pullSecrets" -}}
+{{- with .Values.image.pullSecrets -}}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
 {{/* Variables of the store, as jobs have them. */}}
 {{- define "compoworld.storeEnvironment" -}}
 - configMapRef:
@@ -63,8 +73,35 @@ matchExpressions:
 {{- end }}
 {{- end }}
 
+{{/* Port of a URL. */}}
+{{- define "compoworld.port" -}}
+{{- $url := urlParse . -}}
+{{- regexFind "[0-9]+$" (regexFind ":[0-9]+$" $url.host) | default (ternary "80" "443" (eq $url.scheme "http")) -}}
+{{- end }}
+
 {{/* Refuses what a schema cannot express. */}}
 {{- define "compoworld.check" -}}
+{{- $policy := .Values.networkPolicy }}
+{{- if $policy.enabled }}
+{{- if not .Values.seaweedfs.enabled }}
+{{- range $name := list "AWS_ENDPOINT_URL" "AWS_ENDPOINT_URL_S3" }}
+{{- with get $.Values.environment $name }}
+{{- if not (has (include "compoworld.port" .) (toStrings $policy.store.ports)) }}
+{{- fail (printf "environment.%s: no pod could reach %s; add port %s to networkPolicy.store.ports" $name . (include "compoworld.port" .)) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- range $name, $model := dig "llm" "models" dict .Values.config }}
+{{- range $endpoint := get $model "endpoints" }}
+{{- with get $endpoint "base_url" }}
+{{- if not (has (include "compoworld.port" .) (toStrings $policy.endpoints.ports)) }}
+{{- fail (printf "config.llm.models.%s: no pod could reach %s; add port %s to networkPolicy.endpoints.ports" $name . (include "compoworld.port" .)) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- if and .Values.seaweedfs.enabled (ne .Values.store (printf "s3://%s" .Values.seaweedfs.bucket)) (not (hasPrefix (printf "s3://%s/" .Values.seaweedfs.bucket) .Values.store)) }}
 {{- fail (printf "seaweedfs.enabled: store is %s, which is not in SeaweedFS's bucket; set store to s3://%s/main" .Values.store .Values.seaweedfs.bucket) }}
 {{- end }}

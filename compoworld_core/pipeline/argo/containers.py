@@ -5,6 +5,7 @@ They run as nobody in particular, on a read-only root, without a token for the c
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -36,6 +37,7 @@ from hera.workflows.models import (
 
 from compoworld_core.pipeline.argo.retries import retry
 from compoworld_core.pipeline.argo.settings import (
+    CERTIFICATES_MAP,
     ENVIRONMENT_MAP,
     MODELS_SECRET,
     STORE_SECRET,
@@ -43,12 +45,36 @@ from compoworld_core.pipeline.argo.settings import (
     StageSettings,
 )
 
+USER: Final = 10001
+"""Who every container of a pod runs as. Argo's executor has an image of root's, which `runAsNonRoot` alone refuses."""
+
 CONFIG: Final = "/etc/compoworld"
+CERTIFICATES: Final = "/etc/compoworld-certificates"
 OUTPUTS: Final = "/tmp/outputs"
 LIGHT: Final = StageSettings(cpu="500m", memory="1Gi", scratch="1Gi", deadline_s=1800)
 """For what only plans, commits or tells."""
 
 CONFIGURED: Final = ("--config", f"{CONFIG}/config.yaml")
+
+
+def beside(*containers: str) -> str:
+    """A patch that holds Argo's own containers in a pod to the standard `restricted`, and to limits.
+
+    Otherwise only the controller's configuration says what they may do, and by default it says nothing: namespaces that
+    enforce the standard, or have a quota, would take none of the pods.
+    """
+    lean = {
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "resources": {
+            "requests": {"cpu": "50m", "memory": "64Mi", "ephemeral-storage": "256Mi"},
+            "limits": {"cpu": "500m", "memory": "512Mi", "ephemeral-storage": "256Mi"},
+        },
+    }
+    patch = {
+        "initContainers": [{"name": "init", **lean}],
+        "containers": [{"name": name, **lean} for name in containers],
+    }
+    return json.dumps(patch)
 
 
 def parameter(name: str) -> str:
@@ -122,10 +148,12 @@ def job(
         ],
         volumes=[
             Volume(name="config", config_map=ConfigMapVolumeSource(name=parameter("config"))),
+            Volume(name="certificates", config_map=ConfigMapVolumeSource(name=CERTIFICATES_MAP, optional=True)),
             Volume(name="tmp", empty_dir=EmptyDirVolumeSource(size_limit=Quantity(root=pod.scratch))),
         ],
         volume_mounts=[
             VolumeMount(name="config", mount_path=CONFIG, read_only=True),
+            VolumeMount(name="certificates", mount_path=CERTIFICATES, read_only=True),
             VolumeMount(name="tmp", mount_path="/tmp"),
         ],
         resources=_resources(pod, gpus),
@@ -134,6 +162,7 @@ def job(
             capabilities=Capabilities(drop=["ALL"]),
             read_only_root_filesystem=True,
         ),
+        pod_spec_patch=beside("wait"),
         active_deadline_seconds=pod.deadline_s,
         retry_strategy=retry(settings.retries),
         synchronization=synchronization,

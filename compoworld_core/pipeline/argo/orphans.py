@@ -2,6 +2,8 @@
 
 A workflow that ends clears its own away, and one that is deleted takes them with it. One that is terminated does
 neither: no exit handler runs, and its JobSets hold GPUs until somebody looks.
+
+A JobSet that has ended itself holds nothing but the logs of its pods: it stays as long as its workflow.
 """
 
 from __future__ import annotations
@@ -33,12 +35,13 @@ def cluster_api() -> Any:
     return kubernetes.client.CustomObjectsApi()
 
 
-def delete_orphans(api: Any, namespace: str) -> list[str]:
+def delete_orphans(api: Any, namespace: str, ending: str = "") -> list[str]:
     """Delete them; their names.
 
     Args:
         api: A `kubernetes.client.CustomObjectsApi`.
         namespace: Where to look.
+        ending: A workflow that is about to end, and the only one to look after; all that have ended if left out.
 
     Raises:
         InputError: The account may not do this.
@@ -48,7 +51,7 @@ def delete_orphans(api: Any, namespace: str) -> list[str]:
     import urllib3
 
     try:
-        return _delete(api, namespace)
+        return _delete(api, namespace, ending)
     except kubernetes.client.ApiException as error:
         said = f"the cluster's API answers {error.status} {error.reason}"
         if error.status in (401, 403):
@@ -60,23 +63,25 @@ def delete_orphans(api: Any, namespace: str) -> list[str]:
         raise TransientError(f"the cluster's API does not answer: {error}") from error
 
 
-def _delete(api: Any, namespace: str) -> list[str]:
+def _delete(api: Any, namespace: str, ending: str) -> list[str]:
     import kubernetes.client
 
+    selector = f"{WORKFLOW_LABEL}={ending}" if ending else WORKFLOW_LABEL
     jobsets = api.list_namespaced_custom_object(
-        *_JOBSETS, namespace, "jobsets", label_selector=WORKFLOW_LABEL, _request_timeout=_PATIENCE_S
+        *_JOBSETS, namespace, "jobsets", label_selector=selector, _request_timeout=_PATIENCE_S
     )["items"]
     if not jobsets:
         return []
     # Read after the JobSets: of what is there now, the workflow was there before.
     workflows = api.list_namespaced_custom_object(*_WORKFLOWS, namespace, "workflows", _request_timeout=_PATIENCE_S)
-    at_work = {
-        item["metadata"]["name"] for item in workflows["items"] if item.get("status", {}).get("phase", "") not in _ENDED
-    }
+    phases = {item["metadata"]["name"]: item.get("status", {}).get("phase", "") for item in workflows["items"]}
     deleted = []
     for jobset in jobsets:
         name = jobset["metadata"]["name"]
-        if jobset["metadata"]["labels"][WORKFLOW_LABEL] in at_work:
+        owner = jobset["metadata"]["labels"][WORKFLOW_LABEL]
+        is_at_work = owner != ending and owner in phases and phases[owner] not in _ENDED
+        has_ended = bool(jobset.get("status", {}).get("terminalState"))
+        if is_at_work or (has_ended and owner in phases):
             continue
         try:
             api.delete_namespaced_custom_object(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hera.workflows import DAG, Container, CronWorkflow, Parameter, Resource, Task, Workflow, WorkflowTemplate
+from hera.workflows import DAG, Container, CronWorkflow, Parameter, Task, Workflow, WorkflowTemplate
 from hera.workflows.models import (
     ExecutorConfig,
     Metadata,
@@ -27,10 +27,9 @@ from hera.workflows.models import (
 )
 from hera.workflows.protocol import Templatable
 
-from compoworld_core.pipeline.argo.containers import CONFIGURED, LIGHT, OUTPUTS, given, job, parameter
+from compoworld_core.pipeline.argo.containers import CONFIGURED, LIGHT, OUTPUTS, USER, given, job, parameter
 from compoworld_core.pipeline.argo.evaluation import benchmark_templates
 from compoworld_core.pipeline.argo.fan_out import GPU, SEED, planning, range_dag, shard_pod, stage_dag
-from compoworld_core.pipeline.argo.retries import retry
 from compoworld_core.pipeline.argo.settings import (
     CONFIG_MAP,
     EXECUTOR_ACCOUNT,
@@ -40,7 +39,7 @@ from compoworld_core.pipeline.argo.settings import (
     StageSettings,
     load_settings,
 )
-from compoworld_core.pipeline.argo.training import WORKFLOW_LABEL, training_pods
+from compoworld_core.pipeline.argo.training import training_pods
 from compoworld_core.pipeline.stages import GRAPH
 
 LABELS: Final = {"app.kubernetes.io/part-of": "compoworld"}
@@ -108,18 +107,18 @@ def _nightly() -> DAG:
     return dag
 
 
-def _finish(settings: ClusterSettings) -> list[DAG | Container | Resource]:
+def _sweep(settings: ClusterSettings, name: str, arguments: list[str]) -> Container:
+    """A pod that deletes JobSets, with the account that may."""
+    sweep = job(settings, name, "janitor", ["--namespace", "{{workflow.namespace}}", *arguments])
+    sweep.service_account_name = TRAINING_ACCOUNT
+    sweep.automount_service_account_token = True
+    sweep.executor = ExecutorConfig(service_account_name=TRAINING_ACCOUNT)
+    return sweep
+
+
+def _finish(settings: ClusterSettings) -> list[DAG | Container]:
     told = ["--store", parameter("store"), "--status", "{{workflow.status}}", "--seconds", "{{workflow.duration}}"]
-    clear = Resource(
-        name="clear",
-        action="delete",
-        flags=["jobsets.jobset.x-k8s.io", "--selector", f"{WORKFLOW_LABEL}={{{{workflow.name}}}}", "--wait=false"],
-        active_deadline_seconds=LIGHT.deadline_s,
-        retry_strategy=retry(settings.retries),
-        service_account_name=TRAINING_ACCOUNT,
-        automount_service_account_token=True,
-        executor=ExecutorConfig(service_account_name=TRAINING_ACCOUNT),
-    )
+    clear = _sweep(settings, "clear", ["--ending", "{{workflow.name}}"])
     with DAG(name="finish") as dag:
         Task(name="tell", template="tell")
         Task(name="clear", template="clear", when=f"{parameter('gpus')} == true")
@@ -154,10 +153,14 @@ def _common(settings: ClusterSettings) -> dict[str, Any]:
         "automount_service_account_token": False,
         "executor": ExecutorConfig(service_account_name=EXECUTOR_ACCOUNT),
         "security_context": PodSecurityContext(
-            run_as_non_root=True, seccomp_profile=SeccompProfile(type="RuntimeDefault")
+            run_as_non_root=True,
+            run_as_user=USER,
+            run_as_group=USER,
+            seccomp_profile=SeccompProfile(type="RuntimeDefault"),
         ),
         "pod_metadata": Metadata(labels=LABELS),
-        "pod_gc": PodGC(strategy="OnPodCompletion", delete_delay_duration=_GRACE),
+        # What failed stays as long as its workflow, for who wants to read why.
+        "pod_gc": PodGC(strategy="OnPodSuccess", delete_delay_duration=_GRACE),
         "ttl_strategy": TTLStrategy(seconds_after_success=done_s, seconds_after_failure=failed_s),
     }
 
@@ -223,10 +226,6 @@ def build_nightly(settings: ClusterSettings) -> CronWorkflow:
 
 def build_janitor(settings: ClusterSettings) -> CronWorkflow:
     """Every hour: workflows that are terminated run no exit handler, so what they started may be left."""
-    sweep = job(settings, "janitor", "janitor", ["--namespace", "{{workflow.namespace}}"])
-    sweep.service_account_name = TRAINING_ACCOUNT
-    sweep.automount_service_account_token = True
-    sweep.executor = ExecutorConfig(service_account_name=TRAINING_ACCOUNT)
     return CronWorkflow(
         name=f"{settings.name}-janitor",
         labels=LABELS,
@@ -244,7 +243,7 @@ def build_janitor(settings: ClusterSettings) -> CronWorkflow:
             Parameter(name="tag", value=settings.tag),
         ],
         active_deadline_seconds=LIGHT.deadline_s,
-        templates=[sweep],
+        templates=[_sweep(settings, "janitor", [])],
         **_common(settings),
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from hera.workflows import RetryStrategy
-from hera.workflows.models import Backoff, IntOrString, RetryAffinity
+from hera.workflows.models import Backoff, IntOrString
 
 TAKEN_AWAY: Final = (
     "evict",
@@ -42,12 +42,15 @@ EXPRESSION: Final = (
 
 
 def retry(limit: int) -> RetryStrategy:
-    """Try again as the module says, later each time, on another node if there is one."""
+    """Try again as the module says, later each time.
+
+    On whatever node: Argo's `nodeAntiAffinity` forbids all nodes that a pod has failed on, so where there are few of
+    them the pod would wait for ever for another.
+    """
     return RetryStrategy(
         limit=limit,
         # OnFailure would leave out pods that were deleted with their node, OnError those that were evicted.
         retry_policy="Always",
         expression=EXPRESSION,
         backoff=Backoff(duration="10s", factor=IntOrString(root="2"), cap="10m"),
-        affinity=RetryAffinity(node_anti_affinity={}),
     )

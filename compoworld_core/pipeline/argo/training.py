@@ -12,9 +12,19 @@ import yaml
 from hera.workflows import Parameter, Resource
 from hera.workflows.models import ExecutorConfig
 
-from compoworld_core.pipeline.argo.containers import CONFIG, CONFIGURED, given, image, parameter
+from compoworld_core.pipeline.argo.containers import (
+    CERTIFICATES,
+    CONFIG,
+    CONFIGURED,
+    USER,
+    beside,
+    given,
+    image,
+    parameter,
+)
 from compoworld_core.pipeline.argo.retries import retry
 from compoworld_core.pipeline.argo.settings import (
+    CERTIFICATES_MAP,
     ENVIRONMENT_MAP,
     JOB_ACCOUNT,
     STORE_SECRET,
@@ -46,6 +56,7 @@ def training_pods(settings: ClusterSettings, stage: Stage[Any]) -> Resource:
         set_owner_reference=True,
         success_condition="status.terminalState == Completed",
         failure_condition="status.terminalState == Failed",
+        pod_spec_patch=beside("main"),
         active_deadline_seconds=settings.training.deadline_s,
         retry_strategy=retry(settings.retries),
         service_account_name=TRAINING_ACCOUNT,
@@ -177,6 +188,7 @@ def _pod(training: TrainingSettings, module: str, arguments: list[str], gpus: in
         },
         "volumeMounts": [
             {"name": "config", "mountPath": CONFIG, "readOnly": True},
+            {"name": "certificates", "mountPath": CERTIFICATES, "readOnly": True},
             {"name": "tmp", "mountPath": "/tmp"},
             {"name": "shared-memory", "mountPath": "/dev/shm"},  # NCCL needs more than a pod's 64 MB
         ],
@@ -191,10 +203,16 @@ def _pod(training: TrainingSettings, module: str, arguments: list[str], gpus: in
             "serviceAccountName": JOB_ACCOUNT,
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": _GRACE_S,
-            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": USER,
+                "runAsGroup": USER,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
             "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
             "volumes": [
                 {"name": "config", "configMap": {"name": parameter("config")}},
+                {"name": "certificates", "configMap": {"name": CERTIFICATES_MAP, "optional": True}},
                 {"name": "tmp", "emptyDir": {"sizeLimit": training.scratch}},
                 {
                     "name": "shared-memory",

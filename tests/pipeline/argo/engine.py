@@ -52,6 +52,7 @@ TEMPLATE = {
     "metadata",
     "name",
     "outputs",
+    "podSpecPatch",
     "resource",
     "retryStrategy",
     "serviceAccountName",
@@ -204,7 +205,7 @@ class Engine:
     def _container(self, template: Json, scope: Values, node: str) -> Values:
         container = template["container"]
         _only(container, CONTAINER, f"container of {template['name']}")
-        _only(template["retryStrategy"], {"affinity", "backoff", "expression", "limit", "retryPolicy"}, "retryStrategy")
+        _only(template["retryStrategy"], {"backoff", "expression", "limit", "retryPolicy"}, "retryStrategy")
         if template["retryStrategy"]["retryPolicy"] != "Always":
             raise Refused(f"{node}: policy {template['retryStrategy']['retryPolicy']}")
         for attempt in range(int(template["retryStrategy"]["limit"]) + 1):
@@ -229,6 +230,7 @@ class Engine:
     ) -> tuple[str, Pod]:
         container = template["container"]
         _filled(container["image"], scope)
+        _patched(template)
         environment = self._environment(container, scope, mounts)
         words = [*container["command"], *container.get("args", ())]
         command = [_placed(_filled(word, scope), mounts) for word in words]
@@ -273,9 +275,9 @@ class Engine:
             place.mkdir()
             if "configMap" in volume:
                 name = _filled(volume["configMap"]["name"], scope)
-                if name not in self._cluster.config_maps:
+                if name not in self._cluster.config_maps and not volume["configMap"].get("optional"):
                     raise Refused(f"config map {name} is not there")
-                for file, text in self._cluster.config_maps[name].items():
+                for file, text in self._cluster.config_maps.get(name, {}).items():
                     (place / file).write_text(text)
             elif "emptyDir" not in volume:
                 raise Refused(f"volume {volume}")
@@ -291,6 +293,15 @@ class Engine:
             reference = semaphore["configMapKeyRef"]
             if int(self._cluster.config_maps[reference["name"]][reference["key"]]) < 1:
                 raise Refused(f"semaphore {reference}")
+
+
+def _patched(template: Json) -> None:
+    """The patch is about containers that Argo adds, which do not run here; another would change what does."""
+    patch = json.loads(template.get("podSpecPatch", "{}"))
+    _only(patch, {"containers", "initContainers"}, "podSpecPatch")
+    named = [item["name"] for kind in ("initContainers", "containers") for item in patch.get(kind, ())]
+    if named != ["init", "wait"]:
+        raise Refused(f"template {template['name']}: patches {named}")
 
 
 def _given(spec: Json) -> Values:

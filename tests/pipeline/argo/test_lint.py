@@ -187,6 +187,22 @@ def jobs_get_a_token(found: Json) -> None:
     del found["workflow-template.yaml"]["spec"]["automountServiceAccountToken"]
 
 
+@fault("free-executor")
+def argos_own_containers_may_gain_rights(found: Json) -> None:
+    del template(found, "plan")["podSpecPatch"]
+
+
+@fault("free-executor")
+def argos_own_containers_may_gain_rights_where_they_are_all_there_is(found: Json) -> None:
+    resource = template(found, "sft-range")
+    resource["podSpecPatch"] = resource["podSpecPatch"].replace('"ALL"', '"CHOWN"')
+
+
+@fault("free-executor")
+def argos_own_containers_would_run_as_root(found: Json) -> None:
+    del found["workflow-template.yaml"]["spec"]["securityContext"]["runAsUser"]
+
+
 @fault("moving-image")
 def an_image_is_another_one_tomorrow(found: Json) -> None:
     template(found, "plan")["container"]["image"] = "localhost:5000/compoworld-job:latest"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import kubernetes.client
 import pytest
@@ -27,12 +27,14 @@ class Cluster:
     Attributes:
         workflows: Phase by name.
         jobsets: Name of the workflow by name.
+        ended: Names of the JobSets that have.
         faults: Status that is answered instead, by method.
     """
 
     url: str = ""
     workflows: dict[str, str] = field(default_factory=dict)
     jobsets: dict[str, str] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
     faults: dict[str, int] = field(default_factory=dict)
 
 
@@ -43,9 +45,14 @@ def cluster() -> Iterator[Cluster]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             if "/jobsets" in self.path:
+                (selector,) = parse_qs(urlsplit(self.path).query)["labelSelector"]
                 items = [
-                    {"metadata": {"name": name, "labels": {WORKFLOW_LABEL: workflow}}}
+                    {
+                        "metadata": {"name": name, "labels": {WORKFLOW_LABEL: workflow}},
+                        **({"status": {"terminalState": "Failed"}} if name in cluster.ended else {}),
+                    }
                     for name, workflow in cluster.jobsets.items()
+                    if selector in (WORKFLOW_LABEL, f"{WORKFLOW_LABEL}={workflow}")
                 ]
             else:
                 items = [
@@ -96,6 +103,22 @@ def test_only_orphans_go(cluster: Cluster) -> None:
 
     assert sorted(deleted) == ["cw-done", "cw-ended", "cw-gone"]
     assert sorted(cluster.jobsets) == ["cw-new", "cw-runs"]
+
+
+def test_a_training_that_has_ended_keeps_its_logs_as_long_as_its_workflow(cluster: Cluster) -> None:
+    cluster.workflows = {"ended": "Failed"}
+    cluster.jobsets = {"cw-ended": "ended", "cw-gone": "gone"}
+    cluster.ended = {"cw-ended", "cw-gone"}
+
+    assert delete_orphans(api(cluster), "lab") == ["cw-gone"]
+
+
+def test_a_workflow_at_its_end_clears_away_what_still_runs_for_it_and_for_no_other(cluster: Cluster) -> None:
+    cluster.workflows = {"ending": "Running", "runs": "Running", "done": "Succeeded"}
+    cluster.jobsets = {"cw-sft": "ending", "cw-grpo": "ending", "cw-runs": "runs", "cw-done": "done"}
+    cluster.ended = {"cw-sft"}
+
+    assert delete_orphans(api(cluster), "lab", "ending") == ["cw-grpo"]
 
 
 def test_one_that_is_gone_already_is_fine(cluster: Cluster) -> None:

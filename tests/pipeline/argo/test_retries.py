@@ -50,6 +50,10 @@ def test_policy_and_expression_are_both_given_for_both_have_to_hold() -> None:
     assert strategy.backoff is not None
 
 
+def test_the_only_node_of_a_cluster_may_try_again() -> None:
+    assert retry(3).build().affinity is None  # Argo's forbids nodes, it does not prefer others
+
+
 @pytest.mark.parametrize("text", ['a == "x" ? b : c', "a ==", "len(a) > 1", "a", '(a == "x"', 'a == "x" b'])
 def test_what_is_not_understood_is_refused(text: str) -> None:
     with pytest.raises(NotUnderstood):

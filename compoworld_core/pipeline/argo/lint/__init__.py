@@ -34,6 +34,7 @@ RULES: Final[tuple[Callable[[Subject], Iterator[Finding]], ...]] = (
     pods.retries,
     pods.secrets,
     pods.rights,
+    pods.executors,
     pods.images,
     pods.resources,
 )

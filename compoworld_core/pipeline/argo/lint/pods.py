@@ -78,6 +78,23 @@ def rights(subject: Subject) -> Iterator[Finding]:
             yield subject.finding(template["name"], "too-many-rights", problem)
 
 
+def executors(subject: Subject) -> Iterator[Finding]:
+    """Containers that Argo adds to pods, and that namespaces under the standard `restricted` would not take."""
+    context = subject.spec.get("securityContext") or {}
+    if context.get("runAsNonRoot") and "runAsUser" not in context:
+        problem = "needs securityContext.runAsUser: the image of Argo's executor is root's, and runAsNonRoot refuses it"
+        yield subject.finding("spec", "free-executor", problem)
+    for template in subject.own_templates:
+        if not {"container", "script", "resource"} & template.keys():
+            continue
+        patch = yaml.safe_load(template.get("podSpecPatch") or subject.spec.get("podSpecPatch") or "{}")
+        wanted = {"init", "main" if "resource" in template else "wait"}
+        contained = [*(patch.get("initContainers") or ()), *(patch.get("containers") or ())]
+        if free := sorted(wanted - {item["name"] for item in contained if _is_restricted(item)}):
+            problem = f"needs a podSpecPatch with the securityContext of {' and '.join(free)}, which Argo adds"
+            yield subject.finding(template["name"], "free-executor", problem)
+
+
 def images(subject: Subject) -> Iterator[Finding]:
     """Images that are another one tomorrow."""
     for template, container in subject.pods:
@@ -111,6 +128,11 @@ def resources(subject: Subject) -> Iterator[Finding]:
         if length + _LONGEST_TAIL > MOST_NAME:
             problem = f"{name!r} has {length} characters; hosts add {_LONGEST_TAIL}, and {MOST_NAME} is the most"
             yield subject.finding(place, "name-too-long", problem)
+
+
+def _is_restricted(container: dict[str, Any]) -> bool:
+    context = container.get("securityContext") or {}
+    return context.get("allowPrivilegeEscalation") is False and context.get("capabilities") == {"drop": ["ALL"]}
 
 
 def _is_secret(name: str, value: str) -> bool:
