@@ -1,7 +1,7 @@
 """Processes of a training job: what each needs before torch is asked for anything, and a clean end for all.
 
-DeepSpeed on a CPU needs its accelerator named, its process group made with gloo and its kernel built by one process
-beforehand: a build that is killed leaves a lock on which later ones would wait for ever.
+DeepSpeed on a CPU needs its accelerator named, its process group made with gloo and its kernel built beforehand
+(`kernels.py`).
 """
 
 from __future__ import annotations
@@ -86,15 +86,6 @@ def declare_experts(model: Any) -> None:
     layers = {type(module).__name__ for module in model.modules() if "experts" in dict(module.named_children())}
     if layers:
         os.environ["ACCELERATE_DEEPSPEED_MOE_LAYER_CLS_NAMES"] = ",".join(sorted(layers))
-
-
-def build_kernels(layout: Layout) -> None:
-    """Build what DeepSpeed compiles on first use; in one process, before the others start."""
-    if layout.zero_stage and layout.device == "cpu":
-        os.environ["DS_ACCELERATOR"] = "cpu"
-        from deepspeed.ops.op_builder.cpu import comm
-
-        comm.ShareMemCommBuilder().load()
 
 
 def is_spread() -> bool:

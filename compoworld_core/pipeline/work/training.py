@@ -29,8 +29,8 @@ from compoworld_core.tasks.datasets import TASKS
 from compoworld_core.tasks.task import Task
 from compoworld_core.training.config import GrpoSettings, Layout, SftSettings, TinyModel, TrainingConfig
 from compoworld_core.training.datasets import BASE, SFT_MODELS, keep_model, lay_out_model
-from compoworld_core.training.distributed import build_kernels
 from compoworld_core.training.history import FITTED, PACE, Pace
+from compoworld_core.training.kernels import build_kernels
 from compoworld_core.training.launch import launch, node_rank
 from compoworld_core.training.successes import stored_successes, write_successes
 

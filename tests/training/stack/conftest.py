@@ -57,7 +57,7 @@ def base(tokenizer: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def kernels() -> None:
     """What DeepSpeed compiles on first use."""
     code = (
-        "from compoworld_core.training.distributed import build_kernels as b; "
+        "from compoworld_core.training.kernels import build_kernels as b; "
         "from compoworld_core.training.config import Layout as L; b(L(device='cpu', zero_stage=1))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
