@@ -59,14 +59,38 @@ class Customer:
         return Reply(content="Thank you, that is all. ###STOP###")
 
 
+class Judge:
+    """Grants all in the first trial, later the first rubric alone."""
+
+    def __init__(self) -> None:
+        self._judged = 0
+
+    def __call__(self, request: JsonObject) -> Reply:
+        self._judged += 1
+        listed = re.search(r"<current_rubrics>(.*?)</current_rubrics>", request["messages"][-1]["content"], re.S)
+        assert listed is not None
+        found = [
+            {
+                "rubric_idx": rubric["rubric_idx"],
+                "justification": "so",
+                "meetExpectation": self._judged == 1 or index == 0,
+            }
+            for index, rubric in enumerate(json.loads(listed[1]))
+        ]
+        return Reply(content=json.dumps(found))
+
+
+def config_of(**models: LlmServer) -> str:
+    """A configuration that names scripted models."""
+    endpoints = {name: [{"base_url": server.base_url, "key_env": "SCRIPT_KEY"}] for name, server in models.items()}
+    return json.dumps(
+        {"llm": {"models": {name: {"model": name, "endpoints": found} for name, found in endpoints.items()}}}
+    )
+
+
 def evaluate(capsys: pytest.CaptureFixture[str], tmp_path: Path, *arguments: str, **models: LlmServer) -> Any:
     config = tmp_path / "config.yaml"
-    endpoints = {name: [{"base_url": server.base_url, "key_env": "SCRIPT_KEY"}] for name, server in models.items()}
-    config.write_text(
-        json.dumps(
-            {"llm": {"models": {name: {"model": name, "endpoints": found} for name, found in endpoints.items()}}}
-        )
-    )
+    config.write_text(config_of(**models))
     code = run_cli(
         ["evaluate", *arguments, "--config", str(config), "--limit", "2", "--trials", "2", "--concurrency", "1",
          "--out", str(tmp_path / "out"), "--store", str(tmp_path / "store"), "--json"]
@@ -109,27 +133,10 @@ def test_vitabench_runs_and_gives_the_rows_that_the_judge_grants(
 ) -> None:
     folder = harness("HARNESS_VITABENCH")
     monkeypatch.setenv("SCRIPT_KEY", CANARY)
-    judged: list[JsonObject] = []
-
-    def judge(request: JsonObject) -> Reply:
-        """Grants all in the first trial, later the first rubric alone."""
-        judged.append(request)
-        listed = re.search(r"<current_rubrics>(.*?)</current_rubrics>", request["messages"][-1]["content"], re.S)
-        assert listed is not None
-        found = [
-            {
-                "rubric_idx": rubric["rubric_idx"],
-                "justification": "so",
-                "meetExpectation": len(judged) == 1 or index == 0,
-            }
-            for index, rubric in enumerate(json.loads(listed[1]))
-        ]
-        return Reply(content=json.dumps(found))
-
     scripts: dict[str, Script] = {
         "agent": lambda _: Reply(content="Your order is placed."),
         "customer": lambda request: Reply(content="Thanks. ###STOP###" if turns(request) else "Please order."),
-        "judge": judge,
+        "judge": Judge(),
     }
 
     with LlmServer(scripts, keys=[CANARY]) as server:

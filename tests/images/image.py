@@ -20,10 +20,10 @@ from typing import Any, Final
 import pytest
 
 ROOT: Final = Path(__file__).parents[2]
-BASE: Final = "localhost/compoworld-test-base:bookworm"
+SUITE: Final = "bookworm"
+"""The oldest Debian that will do; its Python is 3.11."""
 NOBODY: Final = 10001
 
-_SUITE: Final = "bookworm"
 _MIRROR: Final = "http://deb.debian.org/debian"
 _PACKAGES: Final = "python3,python3-venv,ca-certificates"
 _CERTIFICATES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -126,11 +126,16 @@ def require_tools() -> None:
 
 
 @contextmanager
-def built(target: str, **arguments: str) -> Iterator[Image]:
-    """Build a target of the Dockerfile; layers stay for the next time."""
-    _make_base()
+def built(target: str, *, suite: str = SUITE, **arguments: str) -> Iterator[Image]:
+    """Build a target of the Dockerfile; layers stay for the next time.
+
+    Args:
+        target: Its name.
+        suite: Release of Debian that the base is made of.
+        arguments: Of the build.
+    """
     tag = f"localhost/compoworld-test:{target}"
-    given = [f"--build-arg={name}={value}" for name, value in {"BASE": BASE, **arguments}.items()]
+    given = [f"--build-arg={name}={value}" for name, value in {"BASE": _base(suite), **arguments}.items()]
     _buildah("bud", "--layers", *given, "--target", target, "--tag", tag, str(ROOT))
     container = _buildah("from", "--pull-never", tag)
     try:
@@ -143,7 +148,7 @@ def built(target: str, **arguments: str) -> Iterator[Image]:
 
 def base_size() -> int:
     """Bytes of the base that images are built on."""
-    return _size(BASE)
+    return _size(_base(SUITE))
 
 
 def _size(tag: str) -> int:
@@ -156,19 +161,21 @@ def _size(tag: str) -> int:
         _buildah("rm", container)
 
 
-def _make_base() -> None:
+def _base(suite: str) -> str:
     """A Debian with Python and this machine's certificates, made once."""
-    if _buildah("images", "--quiet", "--filter", f"reference={BASE}"):
-        return
+    tag = f"localhost/compoworld-test-base:{suite}"
+    if _buildah("images", "--quiet", "--filter", f"reference={tag}"):
+        return tag
     with tempfile.TemporaryDirectory(prefix="base-") as folder:
         root = Path(folder, "root")
-        made = ["debootstrap", "--variant=minbase", f"--include={_PACKAGES}", _SUITE, str(root), _MIRROR]
+        made = ["debootstrap", "--variant=minbase", f"--include={_PACKAGES}", suite, str(root), _MIRROR]
         _run(made)
         if _CERTIFICATES.exists():
             shutil.copy(_CERTIFICATES, root / _CERTIFICATES.relative_to("/"))
         container = _buildah("from", "scratch")
         _buildah("add", container, str(root), "/")
-        _buildah("commit", "--rm", container, BASE)
+        _buildah("commit", "--rm", container, tag)
+    return tag
 
 
 def _buildah(*arguments: str) -> str:
