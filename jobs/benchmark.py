@@ -31,6 +31,7 @@ def work(telemetry: Telemetry) -> None:
     parser.add_argument("--server", required=True, help="up to and including /v1")
     parser.add_argument("--user", default="", help="who plays the user: a name in llm.models")
     parser.add_argument("--judge", default="", help="who judges: a name in llm.models")
+    parser.add_argument("--limit", type=_whole, default="", help="only so many tasks, to see whether it works")
     parser.add_argument("--out", type=Path, default=Path("/tmp/results"), help="folder for the harness's results")
     given = parser.parse_args(sys.argv[1:])
     telemetry.about(benchmark=given.benchmark, model=given.model)
@@ -44,6 +45,7 @@ def work(telemetry: Telemetry) -> None:
         python=_place("HARNESS_PYTHON"),
         revision=os.environ.get("HARNESS_REVISION"),
         out=given.out,
+        limit=given.limit,
     )
     outcome = run(given.benchmark, wanted, LlmConfig(models={**config.llm.models, given.model: served}))
     stored = store_rows(open_store(config.store), outcome)
@@ -52,6 +54,11 @@ def work(telemetry: Telemetry) -> None:
     telemetry.measure("compoworld_rows", told["trials"], dataset="evaluations")
     if (score := stored.collection.headline.value) is not None:
         telemetry.measure("compoworld_score", score)
+
+
+def _whole(text: str) -> int | None:
+    """A number from a workflow's parameter, where nothing is an empty text."""
+    return int(text) if text else None
 
 
 def _place(variable: str) -> Path | None:

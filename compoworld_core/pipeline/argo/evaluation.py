@@ -91,7 +91,7 @@ def _server(settings: ClusterSettings) -> Container:
 def _harness(settings: ClusterSettings) -> Container:
     arguments = [*CONFIGURED, "--benchmark", given("benchmark"), "--model", given("model")]
     arguments += ["--server", f"http://{given('server')}:{_PORT}/v1"]
-    arguments += ["--user", parameter("user"), "--judge", parameter("judge")]
+    arguments += ["--user", parameter("user"), "--judge", parameter("judge"), "--limit", parameter("limit")]
     return job(
         settings,
         "benchmark",

@@ -180,6 +180,7 @@ def build_template(settings: ClusterSettings) -> WorkflowTemplate:
         "benchmarks": ",".join(settings.benchmarks),
         "user": "",
         "judge": "",
+        "limit": "",
         "attempt": "0",
         "scheduled": "",  # for who runs it by a schedule of their own: the entrypoint's input of this name takes it
     }

@@ -295,6 +295,20 @@ class Engine:
                 raise Refused(f"semaphore {reference}")
 
 
+def pod_of(document: Json, template: str, inputs: Values, parameters: Values) -> tuple[str, list[str], Values]:
+    """Image, command and own variables of a template's container, with all that they refer to filled in."""
+    (found,) = [item for item in document["spec"]["templates"] if item["name"] == template]
+    scope = {"workflow.name": "w-1", **{f"workflow.parameters.{name}": value for name, value in parameters.items()}}
+    scope |= _inputs(found, inputs)
+    container = found["container"]
+    command = [_filled(word, scope) for word in (*container["command"], *container.get("args", ()))]
+    return (
+        _filled(container["image"], scope),
+        command,
+        {e["name"]: _filled(e["value"], scope) for e in container["env"]},
+    )
+
+
 def _patched(template: Json) -> None:
     """The patch is about containers that Argo adds, which do not run here; another would change what does."""
     patch = json.loads(template.get("podSpecPatch", "{}"))
