@@ -25,7 +25,7 @@ from compoworld_core.tasks.planner.criteria import undisturbed
 from compoworld_core.tasks.planner.planner import DeadEnd, Planned, plan_task
 from compoworld_core.tasks.rubric import Criterion, Rubric
 from compoworld_core.tasks.splits import is_held_out, is_held_out_combination
-from compoworld_core.tasks.task import Difficulty, Split, Task
+from compoworld_core.tasks.task import Difficulty, Solution, Split, Task
 from compoworld_core.tasks.walk import sample_walk
 from compoworld_core.worlds.catalogue import Catalogue
 from compoworld_core.worlds.recipe import ServicePin, UniverseSeed, WorldRecipe
@@ -52,7 +52,8 @@ class TaskSettings(Data):
         control: Another profile, which about half the tasks of split sft have: what is learned from them can be
             compared with what is learned from the others. All other tasks have `profile`.
         held_out_services: Share of services that only `eval_service` tasks use.
-        held_out_combinations: Share of core sets that only `eval_combo` tasks use.
+        held_out_combinations: Share of combinations that only `eval_combo` tasks have: of core services, or of the
+            tools that a task calls where its profile has one core service.
         shares: How many tasks of each split are wanted, relative to each other.
         services: Names of the services that tasks are made of; all that have admitted tools if left out.
         weighted_walks: Prefer walks along which values can flow to uniformly drawn ones.
@@ -157,6 +158,8 @@ class Draw:
         visits: A core service per visit of the walk.
         recipe: The core services and distractors, with nothing planted yet.
         rng: For what is still to be drawn.
+        held_out_tools: Share of combinations of tools that only `eval_combo` tasks have; None where tools decide
+            nothing about the split.
     """
 
     number: int
@@ -166,11 +169,22 @@ class Draw:
     visits: tuple[str, ...]
     recipe: WorldRecipe | None
     rng: random.Random
+    held_out_tools: float | None = None
 
     @property
     def walk(self) -> tuple[str, ...]:
         """The services in the order of the visits, repeats collapsed."""
         return tuple(name for name, _ in groupby(self.visits))
+
+    def misplaced(self, solution: Solution) -> str:
+        """Why a task with this solution would belong to another split; empty if it would not."""
+        if self.held_out_tools is None:
+            return ""
+        tools = {f"{step.service}.{step.tool}" for step in solution.steps}
+        is_held_out = is_held_out_combination(tools, self.held_out_tools)
+        if is_held_out == (self.split == "eval_combo"):
+            return ""
+        return "its tools together are kept for eval_combo" if is_held_out else "its tools together are for training"
 
     def attempt(self, outcome: str, detail: str = "", **fields: Any) -> Attempt:
         """The record of what became of it."""
@@ -237,7 +251,8 @@ class Draws:
         core, others = services
         visits = self._visits(rng, core, profile)
         recipe = self._recipe(rng, [*core, *others])
-        return Draw(number, name, split, tuple(core), visits, recipe, rng)
+        by_tools = profile.core == 1 and split != "eval_service"
+        return Draw(number, name, split, tuple(core), visits, recipe, rng, self._share(profile) if by_tools else None)
 
     def _split(self, rng: random.Random) -> Split:
         shares = dict(self._settings.shares)
@@ -247,16 +262,22 @@ class Draws:
 
     def _services(self, rng: random.Random, split: Split, profile: Profile) -> tuple[list[str], list[str]] | None:
         """Core services and distractors; None where no core that may be used for the split was found."""
-        may_be_evaluated = profile.core == PROFILES[self._settings.profile].core
-        share = self._settings.held_out_combinations if may_be_evaluated else 0
+        share = self._share(profile)
+        if split == "eval_combo" and not share:
+            return None
         for _ in range(_DRAWS):
             core = self._linked_core(rng, self._held_out if split == "eval_service" else self._open, profile.core)
             if core is None:
                 continue
-            if split == "eval_service" or is_held_out_combination(core, share) == (split == "eval_combo"):
+            is_free = split == "eval_service" or profile.core == 1
+            if is_free or is_held_out_combination(core, share) == (split == "eval_combo"):
                 rest = [name for name in self._open if name not in core]
                 return core, rng.sample(rest, profile.distractors)
         return None
+
+    def _share(self, profile: Profile) -> float:
+        """Of combinations that only `eval_combo` tasks have; tasks of another size than those have none of them."""
+        return self._settings.held_out_combinations if profile.core == PROFILES[self._settings.profile].core else 0
 
     def _linked_core(self, rng: random.Random, firsts: Sequence[str], size: int) -> list[str] | None:
         """A first service and others, so many in all, each of which can use values of those before it.
@@ -330,6 +351,8 @@ class _Planner:
             planned = plan_task(open_world(bare, self._catalogue), affordances, draw.visits, draw.rng)
         except DeadEnd as end:
             return draw.attempt(DEAD_END, end.reason)
+        if misplaced := draw.misplaced(planned.candidate.solution):
+            return draw.attempt(DEAD_END, misplaced)
         complete = with_fields(draw.recipe, plants=tuple(planned.plan.plants), reactions=tuple(planned.plan.reactions))
         try:
             world = open_world(complete, self._catalogue)

@@ -14,9 +14,9 @@ def is_held_out(service: str, share: float) -> bool:
     return _fraction(f"service/{service}") < share
 
 
-def is_held_out_combination(core: Iterable[str], share: float) -> bool:
-    """Whether a set of core services is kept for `eval_combo`."""
-    return _fraction("core/" + "/".join(sorted(core))) < share
+def is_held_out_combination(parts: Iterable[str], share: float) -> bool:
+    """Whether a set of core services, or of tools, is kept for `eval_combo`."""
+    return _fraction("core/" + "/".join(sorted(parts))) < share
 
 
 def _fraction(text: str) -> float:

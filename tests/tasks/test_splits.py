@@ -69,3 +69,20 @@ def test_training_tasks_never_see_what_is_held_out() -> None:
         assert combination == (item.split == "eval_combo")
         if item.task is not None:
             assert not any(is_held_out(pin.name, 0.3) for pin in item.task.recipe.services)
+
+
+def test_tasks_of_one_service_hold_out_combinations_of_its_tools() -> None:
+    catalogue, tools = catalogue_of(3)
+    shares = {"sft": 1.0, "eval_combo": 1.0}
+    settings = TaskSettings(
+        count=16, seed=2, profile="easy", held_out_services=0, held_out_combinations=0.5, shares=shares
+    )
+
+    tasks = [item.task for item in sample_tasks(settings, tools, catalogue, 0, 1) if item.task is not None]
+
+    kept, trained = ([task for task in tasks if task.split == split] for split in ("eval_combo", "sft"))
+    for task in tasks:
+        called = {f"{step.service}.{step.tool}" for step in task.solution.steps}
+        assert is_held_out_combination(called, 0.5) == (task.split == "eval_combo")
+    assert len(kept) + len(trained) == 16
+    assert {task.core for task in kept} & {task.core for task in trained}

@@ -91,6 +91,8 @@ class TryingRoom:
         trial = self.play(submission)
         walk = tuple(service for service, _ in groupby(step.service for step in trial.solution.steps))
         self._require_walk(walk, trial.solution.steps)
+        if misplaced := self.draw.misplaced(trial.solution):
+            raise Refused("split", f"{misplaced}; solve the task with others")
         wanted = tuple(
             Criterion(id=item.id, description=item.description, condition=item.condition, holds_initially=False)
             for item in submission.criteria

@@ -204,7 +204,7 @@ class _Design:
     def _vacuous(self) -> list[JsonObject]:
         """A criterion that holds whatever an agent does that is not forbidden anyway."""
         service = sorted(self._draw.core)[0]
-        table = next(iter(self._world.services[service].state.tables))
+        *_, table = self._world.services[service].state.tables
         nothing = Unchanged(service=service, table=table, where=())
         return [{"id": "fine", "description": "all is well", "condition": to_plain(nothing)}]
 
