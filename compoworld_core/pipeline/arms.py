@@ -239,18 +239,26 @@ def require_held_out(tasks: Iterable[Task]) -> None:
     """Check that no training task shows what a held-out one is to find out.
 
     Raises:
-        InputError: A held-out task's services are all trained on, or together the core of a training task.
+        InputError: A held-out task's services are all trained on, or a training task combines the same services (where
+            there is one only, the same tools).
     """
     tasks = tuple(tasks)
     training = [task for task in tasks if task.split not in _EVALUATED]
     seen = {pin.name for task in training for pin in task.recipe.services}
-    cores = {task.core for task in training}
+    combined = {_combination(task) for task in training}
     for task in tasks:
-        known = ", ".join(task.core)
         if task.split == "eval_service" and seen.issuperset(task.core):
-            raise InputError(f"{task.id} of split eval_service leaks: training tasks have all of {known}")
-        if task.split == "eval_combo" and task.core in cores:
-            raise InputError(f"{task.id} of split eval_combo leaks: a training task is about {known}, too")
+            raise InputError(
+                f"{task.id} of split eval_service leaks: training tasks have all of {', '.join(task.core)}"
+            )
+        if task.split == "eval_combo" and (parts := _combination(task)) in combined:
+            raise InputError(f"{task.id} of split eval_combo leaks: a training task combines {', '.join(parts)}, too")
+
+
+def _combination(task: Task) -> tuple[str, ...]:
+    if len(task.core) > 1:
+        return task.core
+    return tuple(sorted({f"{step.service}.{step.tool}" for step in task.solution.steps}))
 
 
 def require_same_tasks(arms: Sequence[Sequence[Trial]]) -> None:

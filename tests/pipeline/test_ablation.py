@@ -173,8 +173,11 @@ def test_held_out_tasks_have_what_no_training_task_has() -> None:
     require_held_out(
         [training, task_of(2, "eval_combo", core=(first,)), task_of(3, "eval_service", core=("new", first))]
     )
-    with pytest.raises(InputError, match="of split eval_combo leaks: a training task is about"):
+    with pytest.raises(InputError, match="of split eval_combo leaks: a training task combines"):
         require_held_out([training, task_of(2, "eval_combo")])
+    alone = task_of(4, "rl", core=(first,))
+    with pytest.raises(InputError, match=r"of split eval_combo leaks: a training task combines crm\.create_case, "):
+        require_held_out([alone, task_of(5, "eval_combo", core=(first,))])
     with pytest.raises(InputError, match="of split eval_service leaks: training tasks have all of"):
         require_held_out([training, task_of(2, "eval_service", core=(first, *others[:1]))])
 
