@@ -2,7 +2,8 @@
 
     python -m jobs.serve --config C --store S --model sft --for benchmarks --port 8000 --gpus 2
 
-It replaces this process and never ends by itself; who asks it ends it.
+It replaces this process and never ends by itself; who asks it ends it. `--engine transformers` is for small models on
+machines without a GPU.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ import shutil
 import sys
 from pathlib import Path
 
-from compoworld_core.errors import InputError
+from compoworld_core.errors import InputError, TransientError
 from compoworld_core.evaluation.serving import parsers_for
 from compoworld_core.pipeline.config import RunConfig, load_config
 from compoworld_core.pipeline.servable import check_out
 from compoworld_core.pipeline.stages import GRAPH
-from compoworld_core.storage import open_store
+from compoworld_core.storage import Store, open_store
 from jobs.process import run_process
 from jobs.telemetry import Telemetry
 
@@ -33,17 +34,50 @@ def work(telemetry: Telemetry) -> None:
     parser.add_argument("--for", dest="asker", choices=("benchmarks", "training"), required=True)
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--gpus", type=int, default=1, help="over which the model is split")
-    parser.add_argument("--folder", type=Path, default=Path("/tmp/model"), help="for the model's files")
+    parser.add_argument("--folder", type=Path, default=Path("/tmp/models"), help="for the model's, which has its name")
+    parser.add_argument("--engine", choices=("vllm", "transformers"), default="vllm")
     given = parser.parse_args(sys.argv[1:])
-    if importlib.util.find_spec("vllm") is None:
-        raise InputError("serve needs vLLM, which the image `train` has")
+    if importlib.util.find_spec(given.engine) is None:
+        raise InputError(f"serve needs {given.engine}, which the image `train` has")
     config = load_config(given.config, flags={"store": given.store})
-    check_out(open_store(config.store), GRAPH, config.stages, given.model, given.folder)
-    telemetry.log("the model is laid out; its server begins", model=given.model, folder=str(given.folder))
+    folder = lay_out(open_store(config.store), config, given.model, given.folder / given.model)
+    telemetry.log("the model is laid out; its server begins", model=given.model, folder=str(folder))
     sys.stderr.flush()
-    ask = for_training if given.asker == "training" else for_benchmarks
-    command = ask(config, given.model, given.folder, given.port, given.gpus)
+    if given.engine == "transformers":
+        os.chdir(folder.parent)
+        command = with_transformers(folder, given.port)
+    else:
+        ask = for_training if given.asker == "training" else for_benchmarks
+        command = ask(config, given.model, folder, given.port, given.gpus)
     os.execv(command[0], command)
+
+
+def lay_out(store: Store, config: RunConfig, model: str, folder: Path) -> Path:
+    """Have a model as files: out of the store, or where training started from one of a hub, from there.
+
+    Raises:
+        InputError: There is no such model.
+        TransientError: The hub does not answer.
+    """
+    base = config.training.base
+    if model != "base" or base is None:
+        check_out(store, GRAPH, config.stages, model, folder)
+        return folder
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
+
+    try:
+        return Path(snapshot_download(base, local_dir=folder))
+    except (HFValidationError, RepositoryNotFoundError) as error:
+        raise InputError(f"training.base: {base}: {error}; is HF_TOKEN needed, and set?") from None
+    except OSError as error:
+        raise TransientError(f"training.base: {base} cannot be fetched now: {error}") from error
+
+
+def with_transformers(folder: Path, port: int) -> list[str]:
+    """The server of `transformers`, started beside the model's folder: it knows a model by no other name."""
+    program = "from transformers.cli.transformers import main; main()"
+    return [sys.executable, "-c", program, "serve", folder.name, "--host", "0.0.0.0", "--port", str(port)]
 
 
 def for_benchmarks(config: RunConfig, model: str, folder: Path, port: int, gpus: int) -> list[str]:

@@ -135,7 +135,7 @@ resource "aws_launch_template" "gpu" {
     device_name = "/dev/xvda"
 
     ebs {
-      volume_size = 1000
+      volume_size = 1500 # a pod that trains asks for 1 TiB, and a node keeps a tenth and its images to itself
       volume_type = "gp3"
       throughput  = 1000
       iops        = 16000

@@ -10,6 +10,8 @@ output "values" {
     kueue = merge(
       { enabled = var.gpu != null },
       var.gpu == null ? {} : { nodeLabels = { "compoworld.dev/pool" = "gpu" } },
+      # Kueue admits nothing that asks for what its quota does not name.
+      try(var.gpu.efa, 0) == 0 ? {} : { quota = { "vpc.amazonaws.com/efa" = tostring(var.gpu.nodes * var.gpu.efa) } },
     )
   })
 }

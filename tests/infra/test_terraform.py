@@ -82,3 +82,23 @@ def test_nodes_carry_the_labels_and_taints_that_workflows_look_for() -> None:
     assert label in spot["labels"]
     assert spot["taint"][0]["key"] == label
     assert gpu["taint"][0]["key"] == "nvidia.com/gpu"
+
+
+def test_a_pod_that_trains_fits_on_the_disk_of_its_node() -> None:
+    disk = RESOURCES["aws_launch_template.gpu"]["block_device_mappings"][0]["ebs"][0]["volume_size"]
+    scratch = ClusterSettings().training.scratch
+
+    assert scratch == "1Ti"
+    assert disk * 0.9 - 100 > 1024, "the kubelet keeps a tenth, and images lie there, too"
+
+
+def test_the_queue_knows_every_resource_that_the_nodes_bring() -> None:
+    values = _outputs()["values"]["value"]
+
+    assert "vpc.amazonaws.com/efa" in str(values)
+    assert "var.gpu.nodes * var.gpu.efa" in str(values)
+
+
+def _outputs() -> dict[str, dict[str, Any]]:
+    blocks = _plain(hcl2.loads((MODULE / "outputs.tf").read_text()))["output"]
+    return {name: inner for block in blocks for name, inner in block.items()}
