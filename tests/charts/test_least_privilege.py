@@ -71,7 +71,7 @@ def test_pods_have_no_token_and_are_restricted(example: tuple[Document, ...]) ->
 
 
 def test_every_image_is_pulled_with_the_secrets_that_are_given(chart: Chart) -> None:
-    on = "seaweedfs.enabled=true,metrics.pushgateway.enabled=true,image.pullSecrets={registry}"
+    on = "training.enabled=true,seaweedfs.enabled=true,metrics.pushgateway.enabled=true,image.pullSecrets={registry}"
     documents = chart.render("--set", on)
     accounts = {
         item["metadata"]["name"]: item.get("imagePullSecrets") for item in documents if item["kind"] == "ServiceAccount"

@@ -89,6 +89,10 @@ def test_gpus_are_a_switch(chart: Chart) -> None:
         ("NetworkPolicy", "compoworld-served"),
         ("NetworkPolicy", "compoworld-training"),
         ("PodDisruptionBudget", "compoworld-training"),
+        ("Role", "compoworld-training"),
+        ("RoleBinding", "compoworld-training"),
+        ("Secret", "compoworld-training.service-account-token"),
+        ("ServiceAccount", "compoworld-training"),
     }
 
 
