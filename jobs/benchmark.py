@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from compoworld_core.llm.config import Endpoint, LlmConfig, ModelConfig
-from compoworld_core.pipeline.benchmarking import Wanted, document, run, store_rows
+from compoworld_core.pipeline.benchmarking import Wanted, document, note_figure, run, store_rows
 from compoworld_core.pipeline.config import load_config
 from compoworld_core.storage import open_store
 from jobs.process import run_process
@@ -48,12 +48,14 @@ def work(telemetry: Telemetry) -> None:
         limit=given.limit,
     )
     outcome = run(given.benchmark, wanted, LlmConfig(models={**config.llm.models, given.model: served}))
-    stored = store_rows(open_store(config.store), outcome)
+    store = open_store(config.store)
+    stored = store_rows(store, outcome)
     told = document(stored)
     telemetry.log("the rows are stored", headline=told["headline"], uri=told["stored"])
     telemetry.measure("compoworld_rows", told["trials"], dataset="evaluations")
     if (score := stored.collection.headline.value) is not None:
         telemetry.measure("compoworld_score", score)
+        note_figure(store, os.environ.get("CW_RUN", ""), f"{given.benchmark} of {given.model}", score)
 
 
 def _whole(text: str) -> int | None:

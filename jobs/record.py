@@ -8,11 +8,13 @@ Exit code 1 says that a gate was not reached; the run is recorded all the same.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
 from compoworld_core import __version__
 from compoworld_core.errors import GateFailed, InputError
+from compoworld_core.pipeline.benchmarking import noted_figures
 from compoworld_core.pipeline.config import RunConfig, load_config
 from compoworld_core.pipeline.run import explain_failure, own_page, record_run
 from compoworld_core.pipeline.runner import StageResult, committed, resolve
@@ -31,7 +33,8 @@ def work(telemetry: Telemetry) -> None:
     given = parser.parse_args(sys.argv[1:])
     config = load_config(given.config, flags={"store": given.store})
     store = open_store(config.store)
-    record = record_run(store, __version__, results(store, config), config.gates)
+    figures = noted_figures(store, os.environ.get("CW_RUN", ""))
+    record = record_run(store, __version__, results(store, config), config.gates, figures)
     telemetry.log("the run is recorded", run_id=record.id, totals=record.totals.model_dump())
     for name, dataset in record.datasets.items():
         telemetry.measure("compoworld_rows", dataset.rows, dataset=name)

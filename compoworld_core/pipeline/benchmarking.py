@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ from compoworld_core.evaluation.serving import Engine, Serving, served
 from compoworld_core.evaluation.statistics import Interval
 from compoworld_core.evaluation.trial import EVALUATIONS
 from compoworld_core.llm.config import Endpoint, LlmConfig, ModelConfig
-from compoworld_core.storage import DatasetLocation, Store, digest, merge, write_shard
+from compoworld_core.storage import DatasetLocation, Store, canonical_json, digest, merge, write_shard
 from compoworld_core.storage.digest import to_plain
 
 _MOST_SHOWN: Final = 5
@@ -116,6 +117,22 @@ def store_rows(store: Store, outcome: Outcome) -> Outcome:
     return Outcome(
         collection=collection, interval=outcome.interval, folder=outcome.folder, uri=f"{store.uri}/{location.path}"
     )
+
+
+def note_figure(store: Store, workflow: str, name: str, value: float) -> None:
+    """Keep a headline figure where the record of the workflow's run looks for it."""
+    if workflow:
+        note = canonical_json({"name": name, "value": value})
+        store.create(f"workflows/{workflow}/{name.replace(' ', '-')}.json", note.encode())
+
+
+def noted_figures(store: Store, workflow: str) -> dict[str, float]:
+    """The figures that benchmarks in a workflow have noted, by their names."""
+    if not workflow:
+        return {}
+    notes = (store.read(name) for name in store.names(f"workflows/{workflow}"))
+    found = [json.loads(note) for note in notes if note is not None]
+    return {note["name"]: note["value"] for note in found}
 
 
 def document(outcome: Outcome) -> dict[str, Any]:

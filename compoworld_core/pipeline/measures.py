@@ -28,12 +28,14 @@ class Measures(Data):
         success_rate: Of the trajectories, those that are verified successes.
         kill_rate: Of held-out slips, those that rubrics notice; None where none were tried.
         scores: Of the scored trials on held-out tasks, those that passed, by model; references are left out.
+        benchmarks: Headline figures of benchmarks of others, such as `tau3-banking of sft`.
     """
 
     task_yield: float
     success_rate: float
     kill_rate: float | None = None
     scores: dict[str, float] = Field(default_factory=dict)
+    benchmarks: dict[str, float] = Field(default_factory=dict)
 
 
 def measure(
@@ -44,11 +46,13 @@ def measure(
     tasks: int,
     trajectories: int,
     successes: int,
+    benchmarks: Mapping[str, float] | None = None,
 ) -> Measures:
     """Work them out from a run's datasets.
 
     Args:
         locations: Of the datasets that the run has, by name.
+        benchmarks: Headline figures, which no dataset of a run has.
     """
     pages = read_dataset(store, locations[PAGES.name], PAGES) if PAGES.name in locations else ()
     trials = read_dataset(store, locations[EVALUATIONS.name], EVALUATIONS) if EVALUATIONS.name in locations else ()
@@ -61,15 +65,21 @@ def measure(
         success_rate=_share(successes, trajectories),
         kill_rate=next((page.kill_rate for page in pages), None),
         scores={model: _share(sum(passed), len(passed)) for model, passed in sorted(outcomes.items())},
+        benchmarks=dict(sorted((benchmarks or {}).items())),
     )
 
 
 def drops(now: Measures, before: Measures, most: float) -> Iterator[str]:
-    """A sentence for each measure that fell by more than that; one that is no longer there has fallen."""
+    """A sentence for each measure that fell by more than that; one that is no longer there has fallen.
+
+    But for benchmarks of others: who starts a run decides for each whether to pay for it.
+    """
     for name, meaning in _NAMES.items():
         yield from _drop(meaning, getattr(now, name), getattr(before, name), most)
     for model, score in sorted(before.scores.items()):
         yield from _drop(f"score of {model} on held-out tasks", now.scores.get(model), score, most)
+    for name in sorted(before.benchmarks.keys() & now.benchmarks.keys()):
+        yield from _drop(f"figure of {name}", now.benchmarks[name], before.benchmarks[name], most)
 
 
 def _drop(meaning: str, now: float | None, before: float | None, most: float) -> Iterator[str]:

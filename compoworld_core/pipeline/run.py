@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Final
@@ -101,8 +101,17 @@ class RunRecord(Data):
         return DatasetLocation(dataset=dataset, key=self.datasets[dataset].key)
 
 
-def record_run(store: Store, version: str, results: Iterable[StageResult], gates: Gates) -> RunRecord:
+def record_run(
+    store: Store,
+    version: str,
+    results: Iterable[StageResult],
+    gates: Gates,
+    benchmarks: Mapping[str, float] | None = None,
+) -> RunRecord:
     """Store a run's record, and make it the latest if it reached all gates.
+
+    Args:
+        benchmarks: Headline figures that models of the run reached on benchmarks of others.
 
     Raises:
         TransientError: Other runs became the latest each time that this one had been compared with the one before.
@@ -120,6 +129,7 @@ def record_run(store: Store, version: str, results: Iterable[StageResult], gates
         tasks=totals.tasks,
         trajectories=totals.trajectories,
         successes=totals.successes,
+        benchmarks=benchmarks,
     )
     for _ in range(_TRIES):
         latest = read_ref(store, LATEST)

@@ -16,6 +16,7 @@ import pytest
 from compoworld_core.evaluation.benchmarks import benchmark
 from compoworld_core.pipeline.argo.render import rendered
 from compoworld_core.pipeline.argo.settings import ClusterSettings
+from compoworld_core.pipeline.benchmarking import noted_figures
 from compoworld_core.pipeline.comparing import stored_collections
 from compoworld_core.storage import open_store
 from tests.evaluation.benchmarks.written import CANARY
@@ -102,6 +103,7 @@ def test_a_pod_runs_the_harness_and_keeps_its_rows(
     assert (found.benchmark, found.model) == ("tau3-banking", "sft")
     outcomes = sorted((row.task, row.passed) for row in found.rows)  # whose trial comes first is the harness's affair
     assert outcomes == [("task_001", False), ("task_001", False), ("task_001", True)]
+    assert noted_figures(open_store(store), "w-1") == {"tau3-banking of sft": pytest.approx(1 / 3)}
     metrics = (tmp_path / "tmp" / "metrics.prom").read_text()
     assert 'compoworld_score{benchmark="tau3-banking",model="sft",run="w-1",stage="benchmark"} 0.3333' in metrics
     written = [path.read_text(errors="replace") for path in (tmp_path / "tmp").rglob("*") if path.is_file()]

@@ -25,7 +25,7 @@ CONFIG = """
 crawl: {limit: 4}
 tasks: {profile: easy, count: 6, held_out_services: 0, shares: {sft: 1}}
 training:
-  tiny: {layers: 1, hidden: 64, heads: 2, vocabulary: 1024}
+  tiny: {layers: 2, hidden: 64, heads: 2, vocabulary: 1024}
   sft: {context_tokens: 3072, epochs: 1, global_batch: 4}
   layout: {device: cpu, gradient_checkpointing: false, save_every: 100}
 """

@@ -9,8 +9,9 @@ import pytest
 
 from compoworld_core.evaluation.trial import EVALUATIONS, Trial
 from compoworld_core.pipeline import run as runs
+from compoworld_core.pipeline.benchmarking import note_figure, noted_figures
 from compoworld_core.pipeline.measures import Measures, drops, measure
-from compoworld_core.pipeline.run import Gates, Totals, find_run, record_run
+from compoworld_core.pipeline.run import Gates, RunRecord, Totals, find_run, record_run
 from compoworld_core.pipeline.work.report import PAGES, Page
 from compoworld_core.storage import (
     DatasetLocation,
@@ -23,7 +24,9 @@ from compoworld_core.storage import (
     write_shard,
 )
 
-GOOD = Measures(task_yield=0.9, success_rate=0.8, kill_rate=0.95, scores={"sft": 0.5})
+GOOD = Measures(
+    task_yield=0.9, success_rate=0.8, kill_rate=0.95, scores={"sft": 0.5}, benchmarks={"tau3-banking of sft": 0.3}
+)
 TOTALS = Totals(
     specs=1, rejections=0, services=1, synthesised=0, tools={}, attempts=10, tasks=9, trajectories=10, successes=8
 )
@@ -47,6 +50,11 @@ def other(**values: object) -> Measures:
         (other(kill_rate=None), ["the share of held-out slips that rubrics notice was not measured, and it was 0.950"]),
         (other(scores={"sft": 0.4}), ["the score of sft on held-out tasks fell from 0.500 to 0.400"]),
         (other(scores={"grpo": 0.9}), ["the score of sft on held-out tasks was not measured, and it was 0.500"]),
+        (
+            other(benchmarks={"tau3-banking of sft": 0.2}),
+            ["the figure of tau3-banking of sft fell from 0.300 to 0.200"],
+        ),
+        (other(benchmarks={}), []),
         (other(success_rate=1.0, scores={"sft": 0.6, "grpo": 0.1}), []),
     ],
 )
@@ -80,6 +88,25 @@ def test_scores_are_of_models_and_count_what_was_scored(store: Store) -> None:
     found = measure(store, locations, attempts=4, tasks=3, trajectories=0, successes=0)
 
     assert found == Measures(task_yield=0.75, success_rate=0.0, kill_rate=0.75, scores={"sft": 0.5})
+
+
+def test_a_run_is_compared_by_the_benchmarks_of_its_own_workflow(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "_count", lambda store, datasets: TOTALS)
+    for workflow, value in (("w-1", 0.5), ("w-2", 0.25), ("w-3", 0.5)):
+        note_figure(store, workflow, "tau3-banking of sft", value)
+        note_figure(store, workflow, "tau3-banking of grpo", 0.5)
+        note_figure(store, workflow, "tau3-banking of grpo", 0.1)  # a pod that was tried again: the first one counts
+
+    def record(workflow: str) -> RunRecord:
+        return record_run(store, "1", (), Gates(max_drop=0.05), noted_figures(store, workflow))
+
+    first, worse, same = record("w-1"), record("w-2"), record("w-3")
+
+    assert first.measures is not None
+    assert first.measures.benchmarks == {"tau3-banking of grpo": 0.5, "tau3-banking of sft": 0.5}
+    assert "the figure of tau3-banking of sft fell from 0.500 to 0.250" in worse.failed_gates[0]
+    assert find_run(store).id == first.id == same.id
+    assert noted_figures(store, "") == {}
 
 
 @pytest.fixture
