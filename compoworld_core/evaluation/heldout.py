@@ -1,8 +1,8 @@
 """The held-out suite: tasks of combinations and of services that no training task has, judged by their rubrics.
 
 The suite's domains are its splits: `eval_combo` has known services in combinations that are kept back (of tools, where
-a task has one service), `eval_service` services that are. Whoever works on them does so through the rollouts' own runner, and the grader is the rubric, so the
-same answers always give the same trials.
+a task has one service), `eval_service` services that are. Whoever works on them does so through the rollouts' own
+runner, and the grader is the rubric, so the same answers always give the same trials.
 """
 
 from __future__ import annotations
