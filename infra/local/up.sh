@@ -84,9 +84,12 @@ run_in_cluster() {
     kind get clusters 2> /dev/null | grep -qx "$CLUSTER" || { say "Making the cluster $CLUSTER"; kind create cluster --name "$CLUSTER" --wait 120s; }
     kubectl config use-context "kind-$CLUSTER"
 
-    say "Building the image and loading it into the cluster"
-    docker build --target job --tag "localhost/compoworld-job:$tag" .
-    kind load docker-image --name "$CLUSTER" "localhost/compoworld-job:$tag"
+    say "Building the images and loading them into the cluster"
+    local target
+    for target in job author; do
+        docker build --target "$target" --tag "localhost/compoworld-$target:$tag" .
+        kind load docker-image --name "$CLUSTER" "localhost/compoworld-$target:$tag"
+    done
 
     say "Installing Argo Workflows, JobSet and Kueue"
     kubectl create namespace argo --dry-run=client --output yaml | kubectl apply -f -
@@ -109,7 +112,17 @@ run_in_cluster() {
     local workflow
     "$BIN/compoworld" workflow render --out "$STATE/workflows"
     workflow=$(kubectl --namespace "$namespace" create -f "$STATE/workflows/workflow.yaml" --output name)
-    kubectl --namespace "$namespace" wait "$workflow" --for=jsonpath='{.status.phase}'=Succeeded --timeout 3600s
+    while true; do
+        case $(kubectl --namespace "$namespace" get "$workflow" --output jsonpath='{.status.phase}') in
+            Succeeded) break ;;
+            Failed | Error)
+                kubectl --namespace "$namespace" get pods
+                echo "$workflow failed; see the logs of its pods: kubectl --namespace $namespace logs POD --container main" >&2
+                exit 1
+                ;;
+        esac
+        sleep 10
+    done
 }
 
 down() {

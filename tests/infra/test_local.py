@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -10,6 +11,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = [ROOT / ".ci" / "run", ROOT / "infra" / "local" / "up.sh", ROOT / "locks" / "get-harness.sh"]
@@ -29,6 +31,17 @@ def test_shellcheck_finds_nothing(script: Path) -> None:
     done = subprocess.run([program, str(script)], capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stdout
+
+
+def test_the_cluster_gets_every_image_that_pods_without_gpus_have() -> None:
+    template = yaml.safe_load((ROOT / "charts" / "compoworld" / "files" / "workflow-template.yaml").read_text())
+    images = {item["container"]["image"] for item in template["spec"]["templates"] if "container" in item}
+    kinds = {re.sub(r"\{\{.*?\}\}", "", image).strip("-:") for image in images} - {"train", "eval"}
+
+    loop = re.search(r"for target in ([\w ]+); do", (ROOT / "infra" / "local" / "up.sh").read_text())
+
+    assert loop is not None
+    assert set(loop[1].split()) == kinds
 
 
 @pytest.mark.slow

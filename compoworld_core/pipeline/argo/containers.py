@@ -106,6 +106,7 @@ def job(
     synchronization: Synchronization | None = None,
     may_lose_its_node: bool = False,
     gpus: int = 0,
+    shared_memory: str | None = None,
     image_name: str | None = None,
 ) -> Container:
     """A template that runs `python -m jobs.<module>`.
@@ -123,6 +124,7 @@ def job(
         synchronization: What it has to wait for.
         may_lose_its_node: Whether it may run where capacity is cheap and may be taken away.
         gpus: How many it needs.
+        shared_memory: Size of /dev/shm, where that is more than the 64 MB that every pod has.
         image_name: If it is no image of the stages.
     """
     variables = {
@@ -150,11 +152,13 @@ def job(
             Volume(name="config", config_map=ConfigMapVolumeSource(name=parameter("config"))),
             Volume(name="certificates", config_map=ConfigMapVolumeSource(name=CERTIFICATES_MAP, optional=True)),
             Volume(name="tmp", empty_dir=EmptyDirVolumeSource(size_limit=Quantity(root=pod.scratch))),
+            *([_memory(shared_memory)] if shared_memory else []),
         ],
         volume_mounts=[
             VolumeMount(name="config", mount_path=CONFIG, read_only=True),
             VolumeMount(name="certificates", mount_path=CERTIFICATES, read_only=True),
             VolumeMount(name="tmp", mount_path="/tmp"),
+            *([VolumeMount(name="shared-memory", mount_path="/dev/shm")] if shared_memory else []),
         ],
         resources=_resources(pod, gpus),
         security_context=SecurityContext(
@@ -169,6 +173,10 @@ def job(
         affinity=_cheap(settings.spot_label) if may_lose_its_node else None,
         tolerations=_tolerations(settings.spot_label if may_lose_its_node else None, gpus),
     )
+
+
+def _memory(size: str) -> Volume:
+    return Volume(name="shared-memory", empty_dir=EmptyDirVolumeSource(medium="Memory", size_limit=Quantity(root=size)))
 
 
 def _resources(pod: StageSettings, gpus: int) -> Resources:

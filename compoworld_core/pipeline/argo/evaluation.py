@@ -80,6 +80,7 @@ def _server(settings: ClusterSettings) -> Container:
         inputs=[Parameter(name=name) for name in ("model", "seed")],
         environment=SEED,
         gpus=gpus,
+        shared_memory=training.shared_memory,  # GPUs that share a model talk to each other through it
     )
     server.daemon = True
     server.readiness_probe = Probe(

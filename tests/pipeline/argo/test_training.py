@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from compoworld_core.pipeline.argo.evaluation import benchmark_templates
 from compoworld_core.pipeline.argo.pipeline import is_training
 from compoworld_core.pipeline.argo.settings import ClusterSettings, TrainingSettings
 from compoworld_core.pipeline.argo.training import jobset, training_pods
@@ -138,6 +139,15 @@ def test_pods_have_fast_network_and_shared_memory_and_no_token() -> None:
     assert spec["automountServiceAccountToken"] is False
     plain = pod(manifest("sft", TrainingSettings()), "trainer")["containers"][0]
     assert plain["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_a_server_of_a_model_has_shared_memory_for_its_gpus() -> None:
+    (server,) = [item for item in benchmark_templates(ClusterSettings(training=LARGE)) if item.name == "serve"]
+    document = server._build_template().to_dict()
+
+    assert {"name": "shared-memory", "mountPath": "/dev/shm"} in document["container"]["volumeMounts"]
+    (volume,) = [item for item in document["volumes"] if item["name"] == "shared-memory"]
+    assert volume["emptyDir"] == {"medium": "Memory", "sizeLimit": LARGE.shared_memory}
 
 
 def test_applying_again_finds_what_runs_already() -> None:
