@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from compoworld_core.pipeline.argo.evaluation import benchmark_templates
 from compoworld_core.pipeline.argo.pipeline import is_training
+from compoworld_core.pipeline.argo.render import rendered
 from compoworld_core.pipeline.argo.settings import ClusterSettings, TrainingSettings
 from compoworld_core.pipeline.argo.training import jobset, training_pods
 from compoworld_core.pipeline.config import load_config
@@ -142,11 +142,11 @@ def test_pods_have_fast_network_and_shared_memory_and_no_token() -> None:
 
 
 def test_a_server_of_a_model_has_shared_memory_for_its_gpus() -> None:
-    (server,) = [item for item in benchmark_templates(ClusterSettings(training=LARGE)) if item.name == "serve"]
-    document = server._build_template().to_dict()
+    templates = rendered(ClusterSettings(training=LARGE))["workflow-template.yaml"]["spec"]["templates"]
+    (server,) = [item for item in templates if item["name"] == "serve"]
 
-    assert {"name": "shared-memory", "mountPath": "/dev/shm"} in document["container"]["volumeMounts"]
-    (volume,) = [item for item in document["volumes"] if item["name"] == "shared-memory"]
+    assert {"name": "shared-memory", "mountPath": "/dev/shm"} in server["container"]["volumeMounts"]
+    (volume,) = [item for item in server["volumes"] if item["name"] == "shared-memory"]
     assert volume["emptyDir"] == {"medium": "Memory", "sizeLimit": LARGE.shared_memory}
 
 
