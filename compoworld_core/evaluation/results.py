@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from compoworld_core.errors import InputError
+from compoworld_core.evaluation.secrets import Secrets
 
 _MOST_SHOWN: Final = 60
 
@@ -76,9 +77,15 @@ class Found:
 
     def number(self) -> float:
         """It is a finite number."""
-        if isinstance(self.value, bool) or not isinstance(self.value, int | float) or not math.isfinite(self.value):
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             raise self._unexpected("a number")
-        return float(self.value)
+        try:
+            value = float(self.value)
+        except OverflowError:
+            value = math.inf
+        if not math.isfinite(value):
+            raise self._unexpected("a number")
+        return value
 
     def share(self) -> float:
         """It is a number in [0, 1]."""
@@ -97,7 +104,7 @@ class Found:
             raise self._unexpected(expected)
 
     def _unexpected(self, expected: str) -> InputError:
-        shown = json.dumps(self.value, ensure_ascii=False, default=str)
+        shown = json.dumps(Secrets().strip(self.value), ensure_ascii=False, default=str)
         cut = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}…"
         return self.wrong(f"expected {expected}, found {cut}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -40,11 +40,15 @@ class Simulations:
     items: tuple[Found, ...]
 
     @classmethod
-    def read(cls, file: Path) -> Simulations:
+    def read(cls, file: Path, domains: Collection[str]) -> Simulations:
         """Read a file; simulations in files of their own lie in `simulations/` beside it.
 
+        Args:
+            file: A result file.
+            domains: Of the benchmark; a run may be of several, with commas between.
+
         Raises:
-            InputError: It is malformed.
+            InputError: It is malformed, of another benchmark, or has what it says was not to be run.
         """
         document = read_json(file)
         info = document.at("info")
@@ -55,6 +59,12 @@ class Simulations:
         if not items and not document.has("simulations"):
             raise document.wrong("has no simulations, and there are none in files beside it")
         domain = info.at("environment_info").at("domain_name").text()
+        if not set(domain.split(",")).issubset(domains):
+            raise (
+                info.at("environment_info")
+                .at("domain_name")
+                .wrong(f"{domain!r} is not of this benchmark, which has {', '.join(sorted(domains))}")
+            )
         tasks, instructions = {}, {}
         for task in document.at("tasks").items():
             own, instruction = task.maybe("domain"), task.maybe("instructions")
@@ -62,11 +72,18 @@ class Simulations:
             tasks[name] = own.text() if own is not None else domain
             if instruction is not None and isinstance(instruction.value, str):
                 instructions[name] = instruction.value
+        trials = info.at("num_trials").whole()
+        for item in items:
+            task, trial = key_of(item)
+            if task not in tasks:
+                raise item.at("task_id").wrong(f"{task!r} is none of the tasks that {file} says were to be run")
+            if not 0 <= trial < trials:
+                raise item.at("trial").wrong(f"is {trial}, and {file} says that there are {trials}, from 0")
         return cls(
             info=info,
             model=_plain_name(info.at("agent_info").at("llm").text()),
             user=_plain_name(info.at("user_info").at("llm").text()),
-            trials=info.at("num_trials").whole(),
+            trials=trials,
             tasks=tasks,
             instructions=instructions,
             items=items,
@@ -100,16 +117,27 @@ def _has_simulations(file: Path) -> bool:
     return b'"info"' in head and (b'"num_trials"' in head or b'"simulations"' in head)
 
 
-def one_model(files: Iterable[Simulations], folder: Path) -> str:
-    """The model that all files are of.
+def one_run(files: Sequence[Simulations], folder: Path) -> tuple[str, int]:
+    """The model that all files are of, and the trials of each task.
 
     Raises:
-        InputError: They are of several.
+        InputError: They are of several models, or tried tasks differently often.
     """
     models = sorted({file.model for file in files})
     if len(models) > 1:
         raise InputError(f"{folder}: has results of several models ({', '.join(models)}); collect one at a time")
-    return models[0]
+    trials = sorted({file.trials for file in files})
+    if len(trials) > 1:
+        raise InputError(
+            f"{folder}: has runs with {', '.join(map(str, trials))} trials of each task, which are not one score; "
+            "collect one at a time"
+        )
+    return models[0], trials[0]
+
+
+def together(told: Iterable[str]) -> str:
+    """What the files of a run tell of one thing: once where they agree, all of it where they do not."""
+    return ", ".join(sorted(set(told)))
 
 
 def key_of(simulation: Found) -> tuple[str, int]:

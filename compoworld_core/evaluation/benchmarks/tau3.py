@@ -13,10 +13,11 @@ from compoworld_core.evaluation.collection import Collection, Metric, unscored
 from compoworld_core.evaluation.order import Job, Needs, Order, Pin, Served
 from compoworld_core.evaluation.repeats import outcomes, pass_hats
 from compoworld_core.evaluation.results import Found, read_json, result_files
-from compoworld_core.evaluation.simulations import Effort, Simulations, key_of, one_model
+from compoworld_core.evaluation.simulations import Effort, Simulations, key_of, one_run, together
 from compoworld_core.evaluation.trial import Trial
 
-_DATA: Final = "data/tau2/domains/banking_knowledge"
+_DOMAIN: Final = "banking_knowledge"
+_DATA: Final = f"data/tau2/domains/{_DOMAIN}"
 _PASSED: Final = 1 - 1e-6
 """Rewards from here on are a pass, in the harness's own words."""
 
@@ -65,7 +66,7 @@ class Tau3Banking(Benchmark):
 
     def _command(self, order: Order, user: Served, tasks: tuple[str, ...], save_to: Path) -> tuple[str, ...]:
         return (
-            "tau2", "run", "--domain", "banking_knowledge", "--retrieval-config", self.option(order, "retrieval"),
+            "tau2", "run", "--domain", _DOMAIN, "--retrieval-config", self.option(order, "retrieval"),
             "--agent-llm", f"openai/{order.agent.model}", "--agent-llm-args", _arguments(order.agent),
             "--user-llm", f"{'openai' if _share_key(order) else 'litellm_proxy'}/{user.model}",
             "--user-llm-args", _arguments(user), "--num-trials", str(order.trials or self.trials),
@@ -74,11 +75,9 @@ class Tau3Banking(Benchmark):
 
     def parse(self, folder: Path) -> Collection:
         """Read `results.json`, of one run or of several."""
-        files = [Simulations.read(file) for file in result_files(folder, "results.json", "tau2")]
-        model = one_model(files, folder)
+        files = [Simulations.read(file, (_DOMAIN,)) for file in result_files(folder, "results.json", "tau2")]
+        model, trials = one_run(files, folder)
         rows = [self._row(model, item) for file in files for item in file.items]
-        first = files[0]
-        retrieval = first.info.maybe("retrieval_config")
         return self.collection(
             model,
             rows,
@@ -86,9 +85,9 @@ class Tau3Banking(Benchmark):
             missing=[gap for file in files for gap in file.missing(rows)],
             setting={
                 "tasks": len({task for file in files for task in file.tasks}),
-                "trials": first.trials,
-                "retrieval": retrieval.text() if retrieval is not None else "unknown",
-                "user": first.user,
+                "trials": trials,
+                "retrieval": together(_retrieval(file) for file in files),
+                "user": together(file.user for file in files),
             },
         )
 
@@ -99,7 +98,7 @@ class Tau3Banking(Benchmark):
     def _row(self, model: str, simulation: Found) -> Trial:
         task, trial = key_of(simulation)
         row: dict[str, Any] = {
-            "benchmark": self.name, "model": model, "task": task, "trial": trial, "domain": "banking_knowledge",
+            "benchmark": self.name, "model": model, "task": task, "trial": trial, "domain": _DOMAIN,
         }  # fmt: skip
         try:
             ended = simulation.at("termination_reason").text()
@@ -122,6 +121,11 @@ class Tau3Banking(Benchmark):
             usd=effort.usd,
             error=None if ended in ("user_stop", "agent_stop") else ended,
         )
+
+
+def _retrieval(file: Simulations) -> str:
+    told = file.info.maybe("retrieval_config")
+    return "unknown" if told is None else told.text()
 
 
 def _parts(info: Found) -> list[tuple[str, Found]]:

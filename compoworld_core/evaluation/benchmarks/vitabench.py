@@ -14,7 +14,7 @@ from compoworld_core.evaluation.order import Job, Needs, Order, Pin, Served
 from compoworld_core.evaluation.repeats import average, outcomes, pass_ats, pass_hats
 from compoworld_core.evaluation.results import Found, read_json
 from compoworld_core.evaluation.roles import Roles
-from compoworld_core.evaluation.simulations import Effort, Simulations, key_of, one_model, simulation_files
+from compoworld_core.evaluation.simulations import Effort, Simulations, key_of, one_run, simulation_files, together
 from compoworld_core.evaluation.trial import Trial
 
 _DOMAINS: Final = {
@@ -72,8 +72,9 @@ class VitaBench(Benchmark):
 
     def parse(self, folder: Path) -> Collection:
         """Read the result files, one of each part or more."""
-        files = [Simulations.read(file) for file in simulation_files(folder, "vita")]
-        model = one_model(files, folder)
+        domains = set(_DOMAINS["cross"].split(","))
+        files = [Simulations.read(file, domains) for file in simulation_files(folder, "vita")]
+        model, trials = one_run(files, folder)
         rows = [self._row(model, file, item) for file in files for item in file.items]
         return self.collection(
             model,
@@ -82,9 +83,9 @@ class VitaBench(Benchmark):
             missing=[gap for file in files for gap in file.missing(rows)],
             setting={
                 "tasks": len({task for file in files for task in file.tasks}),
-                "trials": max(file.trials for file in files),
+                "trials": trials,
                 "domains": ",".join(sorted({domain for file in files for domain in file.tasks.values()})),
-                "user": ", ".join(sorted({file.user for file in files})),
+                "user": together(file.user for file in files),
             },
         )
 

@@ -15,10 +15,11 @@ from compoworld_core.evaluation.order import Job, Needs, Order, Pin, Served
 from compoworld_core.evaluation.repeats import average, outcomes, pass_ats, pass_hats
 from compoworld_core.evaluation.results import Found, read_json
 from compoworld_core.evaluation.roles import Roles
-from compoworld_core.evaluation.simulations import Effort, Simulations, key_of, one_model, simulation_files
+from compoworld_core.evaluation.simulations import Effort, Simulations, key_of, one_run, simulation_files, together
 from compoworld_core.evaluation.trial import Trial
 
-_DATA: Final = "data/vita/domains/personalization/tasks.json"
+_DOMAIN: Final = "personalization"
+_DATA: Final = f"data/vita/domains/{_DOMAIN}/tasks.json"
 _EMBEDDING: Final = ("VITA_EMBEDDING_URL", "VITA_EMBEDDING_KEY", "VITA_EMBEDDING_MODEL")
 _REWARD: Final = re.compile(r"subtask_(\d+)_reward")
 _COUNT: Final = re.compile(r"with (\d+) subtasks")
@@ -56,7 +57,7 @@ class VitaBench2(Benchmark):
         for shard, tasks in enumerate(_shards(order)):
             name = f"shard-{shard:03d}"
             command = (
-                "vita", "run", "--domain", "personalization", "--memory-type", self.option(order, "memory"),
+                "vita", "run", "--domain", _DOMAIN, "--memory-type", self.option(order, "memory"),
                 "--agent-llm", names.agent, "--user-llm", names.user, "--evaluator-llm", names.judge,
                 "--num-trials", str(order.trials or self.trials), "--max-steps", self.option(order, "max_steps"),
                 "--language", self.option(order, "language"), "--max-concurrency", str(order.concurrency),
@@ -78,8 +79,8 @@ class VitaBench2(Benchmark):
 
     def parse(self, folder: Path) -> Collection:
         """Read the result files; trials without a result count as failed, as the harness has it."""
-        files = [Simulations.read(file) for file in simulation_files(folder, "vita")]
-        model = one_model(files, folder)
+        files = [Simulations.read(file, (_DOMAIN,)) for file in simulation_files(folder, "vita")]
+        model, trials = one_run(files, folder)
         rows: list[Trial] = []
         drops: list[Gap] = []
         missing: list[Gap] = []
@@ -88,7 +89,6 @@ class VitaBench2(Benchmark):
             rows += users.rows()
             drops += users.drops
             missing += users.missing
-        trials = max(file.trials for file in files)
         return self.collection(
             model,
             rows,
@@ -98,7 +98,7 @@ class VitaBench2(Benchmark):
                 "users": len({user for file in files for user in file.tasks}),
                 "subtasks": len({row.task for row in rows}),
                 "trials": trials,
-                "user": ", ".join(sorted({file.user for file in files})),
+                "user": together(file.user for file in files),
             },
             warnings=() if trials > 1 else ("the harness itself prints figures of subtasks for several trials only",),
         )
@@ -118,7 +118,7 @@ class _Users:
     """
 
     def __init__(self, benchmark: str, model: str, file: Simulations) -> None:
-        self._row: dict[str, Any] = {"benchmark": benchmark, "model": model, "domain": "personalization"}
+        self._row: dict[str, Any] = {"benchmark": benchmark, "model": model, "domain": _DOMAIN}
         self._file = file
         self._rewards: dict[tuple[str, int], dict[int, bool]] = {}
         self._efforts: dict[tuple[str, int], Effort] = {}

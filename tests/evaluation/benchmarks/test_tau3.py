@@ -110,6 +110,68 @@ def test_malformed_results_are_refused_with_file_and_field(tmp_path: Path, chang
         BENCH.collect(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        pytest.param(
+            lambda d: d["info"]["environment_info"].update(domain_name="retail"),
+            "info.environment_info.domain_name: 'retail' is not of this benchmark",
+            id="another domain",
+        ),
+        pytest.param(
+            lambda d: d["info"].update(num_trials=2),
+            r"simulations\[2\].trial: is 2, and .* there are 2",
+            id="more trials than were to be run",
+        ),
+        pytest.param(lambda d: d["simulations"][0].update(trial=-1), "trial: is -1", id="no trial"),
+        pytest.param(lambda d: d["simulations"][0].update(task_id="x"), "'x' is none of the tasks", id="no task"),
+    ],
+)
+def test_what_was_not_to_be_run_is_no_part_of_the_score(tmp_path: Path, spoil: Any, told: str) -> None:
+    document = tau_results(trials("one", [1, 1, 1]), ["one"])
+    spoil(document)
+    put(tmp_path / "results.json", document)
+
+    with pytest.raises(InputError, match=told):
+        BENCH.collect(tmp_path)
+
+
+@pytest.mark.parametrize("number", [10**400, float("nan"), float("inf"), -1])
+def test_a_reward_that_is_no_share_is_a_drop(tmp_path: Path, number: float) -> None:
+    collection = collected(tmp_path, *trials("one", [1, 1, 1]), tau_simulation("two", 0, number))
+
+    assert "simulations[3].reward_info.reward: expected a number" in collection.drops[0].reason
+
+
+def test_runs_that_tried_tasks_differently_often_are_not_one_score(tmp_path: Path) -> None:
+    put(tmp_path / "a/results.json", tau_results(trials("one", [1, 1, 1]), ["one"]))
+    put(tmp_path / "b/results.json", tau_results(trials("two", [1]), ["two"], trials=1))
+
+    with pytest.raises(InputError, match="has runs with 1, 3 trials of each task"):
+        BENCH.collect(tmp_path)
+
+
+def test_what_differs_between_files_is_told_of_all_of_them(tmp_path: Path) -> None:
+    other = tau_results(trials("two", [1, 1, 1]), ["two"])
+    other["info"]["retrieval_config"], other["info"]["user_info"]["llm"] = "alltools", "openai/another"
+    put(tmp_path / "a/results.json", tau_results(trials("one", [1, 1, 1]), ["one"]))
+    put(tmp_path / "b/results.json", other)
+
+    setting = BENCH.collect(tmp_path).setting
+
+    assert (setting["retrieval"], setting["user"]) == ("alltools, bm25", "another, simulator")
+
+
+def test_what_is_shown_of_a_wrong_value_has_no_key(tmp_path: Path) -> None:
+    document = tau_results(trials("one", [1, 1, 1]), ["one"])
+    document["info"]["agent_info"]["llm"] = {"api_key": CANARY}
+    put(tmp_path / "results.json", document)
+
+    with pytest.raises(InputError, match="expected text") as caught:
+        BENCH.collect(tmp_path)
+    assert CANARY not in str(caught.value)
+
+
 def test_a_file_that_was_cut_short_is_refused(tmp_path: Path) -> None:
     whole = json.dumps(tau_results(trials("one", [1, 1, 1]), ["one"]))
     (tmp_path / "results.json").write_text(whole[: len(whole) // 2])

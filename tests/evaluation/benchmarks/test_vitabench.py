@@ -14,7 +14,7 @@ from compoworld_core.evaluation.benchmarks import benchmark
 from compoworld_core.evaluation.collection import Collection
 from compoworld_core.storage import canonical_json
 from compoworld_core.storage.digest import JsonObject
-from tests.evaluation.benchmarks.simulated import vita_results, vita_simulation
+from tests.evaluation.benchmarks.simulated import vita2_results, vita2_simulation, vita_results, vita_simulation
 from tests.evaluation.benchmarks.written import CANARY, order, put, served
 
 BENCH = benchmark("vitabench")
@@ -163,3 +163,18 @@ def test_options_that_the_harness_does_not_know_are_refused(tmp_path: Path, opti
 
     with pytest.raises(InputError, match=f"option {name}: '(space|latin)' is none of"):
         BENCH.needs_for(order(tmp_path, options=option))
+
+
+def test_results_of_another_benchmark_are_refused(tmp_path: Path) -> None:
+    put(tmp_path / "r.json", vita2_results([vita2_simulation("u1", 0, {0: 1.0}, 1)], {"u1": 1}))
+
+    with pytest.raises(InputError, match="domain_name: 'personalization' is not of this benchmark"):
+        BENCH.collect(tmp_path)
+
+
+def test_a_run_over_several_domains_at_once_is_of_it(tmp_path: Path) -> None:
+    document = vita_results(trials("1", "++++"), {"1": "cross"})
+    document["info"]["environment_info"]["domain_name"] = "delivery,instore,ota"
+    put(tmp_path / "r.json", document)
+
+    assert BENCH.collect(tmp_path).headline.value == 1

@@ -13,7 +13,7 @@ from compoworld_core.evaluation.benchmarks import benchmark
 from compoworld_core.evaluation.collection import Collection
 from compoworld_core.storage import canonical_json
 from compoworld_core.storage.digest import JsonObject
-from tests.evaluation.benchmarks.simulated import vita2_results, vita2_simulation
+from tests.evaluation.benchmarks.simulated import vita2_results, vita2_simulation, vita_results
 from tests.evaluation.benchmarks.written import CANARY, order, put, served
 
 BENCH = benchmark("vitabench2")
@@ -149,3 +149,18 @@ def test_two_models_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.
 def test_retrieval_needs_a_model_of_embeddings(tmp_path: Path) -> None:
     assert "VITA_EMBEDDING_KEY" in BENCH.needs_for(order(tmp_path, options={"memory": "rag"})).secrets
     assert BENCH.needs_for(order(tmp_path)).secrets == ()
+
+
+def test_users_and_trials_that_were_not_to_be_run_are_refused_and_not_left_out(tmp_path: Path) -> None:
+    for user, trial in (("u2", 0), ("u1", 2)):
+        put(tmp_path / "r.json", vita2_results([vita2_simulation(user, trial, {0: 1.0}, 1)], {"u1": 1}))
+
+        with pytest.raises(InputError, match=r"is none of the tasks|is 2, and .* there are 2"):
+            BENCH.collect(tmp_path)
+
+
+def test_results_of_the_first_vitabench_are_refused(tmp_path: Path) -> None:
+    put(tmp_path / "r.json", vita_results([], {"1": "delivery"}))
+
+    with pytest.raises(InputError, match="domain_name: 'delivery' is not of this benchmark"):
+        BENCH.collect(tmp_path)
