@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -80,7 +81,8 @@ def test_a_pod_serves_a_model_of_the_run(
     ):
         try:
             while process.poll() is None and not is_ready(port):
-                process.poll()
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(0.5)
             answer = ask(port, name) if process.poll() is None else None
         finally:
             process.terminate()
