@@ -124,6 +124,12 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv --mount=type=bind,so
     python3 -m venv /opt/compoworld \
     && UV_NO_CACHE=1 UV_SYSTEM_CERTS=1 /opt/uv/bin/uv pip install --python /opt/compoworld --require-hashes \
         --only-binary :all: --no-binary deepspeed --build-constraints /locks/build.txt --requirement /locks/train.txt
+# The compiler and headers of wheels, laid out as those who compile while they run look for them.
+RUN nvidia=$(/opt/compoworld/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/nvidia/cu13 \
+    && mkdir -p /usr/local/cuda/lib64 \
+    && ln -s "$nvidia/bin" "$nvidia/include" "$nvidia/nvvm" /usr/local/cuda/ \
+    && for library in "$nvidia"/lib/*.so.*; do ln -sf "$library" "/usr/local/cuda/lib64/$(basename "${library%%.so.*}").so"; done
+ENV CUDA_HOME=/usr/local/cuda
 COPY --from=application /application /opt/compoworld
 USER 10001:10001
 ENTRYPOINT ["compoworld"]

@@ -25,12 +25,17 @@ training:
   layout: {device: cpu, gradient_checkpointing: false, save_every: 2, processes_per_node: 2, zero_stage: 1}
 """
 WHOLE = """
-import subprocess
 import deepspeed, torch, trl, vllm
 from trl.import_utils import is_vllm_available
 assert torch.version.cuda and is_vllm_available(min_version="0.30.0")
-from flashinfer.jit.cpp_ext import get_cuda_path
-subprocess.run([get_cuda_path() + "/bin/nvcc", "--version"], check=True)
+"""
+KERNEL = """
+cat > /tmp/kernel.cu <<'END'
+#include <cub/cub.cuh>
+__global__ void add(float *values) { values[threadIdx.x] += 1; }
+extern "C" int run() { add<<<1, 32>>>(nullptr); return (int)cudaDeviceSynchronize(); }
+END
+cd /tmp && "$CUDA_HOME/bin/nvcc" -shared -Xcompiler -fPIC -arch=sm_90a kernel.cu -o kernel.so -L"$CUDA_HOME/lib64" -lcudart
 """
 
 
@@ -51,6 +56,12 @@ def test_models_can_be_trained_and_vllm_can_write_rollouts(train: Image) -> None
     assert checks["training"]["is_fine"], checks["training"]
     assert checks["vllm"]["is_fine"], checks["vllm"]
     assert imported.returncode == 0, imported.stderr
+
+
+def test_kernels_can_be_compiled_for_gpus(train: Image) -> None:
+    done = train.run(["sh", "-c", KERNEL], seconds=900)
+
+    assert done.returncode == 0, done.stderr
 
 
 def test_two_processes_fine_tune_a_model_as_nobody(train: Image, tmp_path: Path) -> None:
