@@ -30,12 +30,14 @@ from trl.import_utils import is_vllm_available
 assert torch.version.cuda and is_vllm_available(min_version="0.30.0")
 """
 KERNEL = """
+set -e
 cat > /tmp/kernel.cu <<'END'
 #include <cub/cub.cuh>
 __global__ void add(float *values) { values[threadIdx.x] += 1; }
 extern "C" int run() { add<<<1, 32>>>(nullptr); return (int)cudaDeviceSynchronize(); }
 END
-cd /tmp && "$CUDA_HOME/bin/nvcc" -shared -Xcompiler -fPIC -arch=sm_90a kernel.cu -o kernel.so -L"$CUDA_HOME/lib64" -lcudart
+cd /tmp
+"$CUDA_HOME/bin/nvcc" -shared -Xcompiler -fPIC -arch=sm_90a kernel.cu -o kernel.so -L"$CUDA_HOME/lib64" -lcudart
 """
 
 
