@@ -128,6 +128,7 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv --mount=type=bind,so
 RUN nvidia=$(/opt/compoworld/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/nvidia/cu13 \
     && mkdir -p /usr/local/cuda/lib64 \
     && ln -s "$nvidia/bin" "$nvidia/include" "$nvidia/nvvm" /usr/local/cuda/ \
+    && ln -s "$nvidia"/lib/*.a /usr/local/cuda/lib64/ \
     && for library in "$nvidia"/lib/*.so.*; do ln -sf "$library" "/usr/local/cuda/lib64/$(basename "${library%%.so.*}").so"; done
 ENV CUDA_HOME=/usr/local/cuda
 COPY --from=application /application /opt/compoworld

@@ -32,7 +32,8 @@ assert torch.version.cuda and is_vllm_available(min_version="0.30.0")
 KERNEL = """
 set -e
 cat > /tmp/kernel.cu <<'END'
-#include <cub/cub.cuh>
+#include <cuda/std/version>
+#include <curand_kernel.h>
 __global__ void add(float *values) { values[threadIdx.x] += 1; }
 extern "C" int run() { add<<<1, 32>>>(nullptr); return (int)cudaDeviceSynchronize(); }
 END
