@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from compoworld_core.errors import CompoWorldError
+from compoworld_core.services.host.confinement import die_with
 from compoworld_core.training.config import Layout
 
 T = TypeVar("T")
@@ -126,7 +127,11 @@ def finish(trainer: Any, tokenizer: Any, folder: Path) -> None:
 
 
 def run(job: Callable[[], None]) -> None:
-    """Do a process's part of a job; what is wrong decides the exit code, as in the job contract."""
+    """Do a process's part of a job; what is wrong decides the exit code, as in the job contract.
+
+    The process ends with the one that started it.
+    """
+    die_with(os.getppid())
     try:
         job()
     except CompoWorldError as error:

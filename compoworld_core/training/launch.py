@@ -14,10 +14,12 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from compoworld_core.errors import CompoWorldError, InputError, TransientError
+from compoworld_core.services.host.confinement import die_with
 from compoworld_core.training.config import Layout
 
 PORT: Final = 29_500
@@ -85,7 +87,7 @@ def launch(
 ) -> None:
     """Run a job's processes on this machine until they are done.
 
-    Whatever ends this call, a signal that became an exception included, ends them, too.
+    Whatever ends this call ends them, too: an error, a signal, or the death of this process.
 
     Args:
         layout: How many processes, on how many nodes.
@@ -105,6 +107,7 @@ def launch(
     process = subprocess.Popen(
         arguments,
         env=given,
+        preexec_fn=partial(die_with, os.getpid()),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -151,3 +154,35 @@ def test_the_process_that_failed_first_decides_and_not_the_launcher(tmp_path: Pa
 
     with pytest.raises(InputError, match="exit code 2"):
         run(tmp_path, source, Layout(processes_per_node=2, device="cpu"))
+
+
+def test_a_killed_launcher_leaves_nothing_that_trains_on(tmp_path: Path) -> None:
+    (tmp_path / "endless.py").write_text(
+        "import os, sys, time; print(os.getpid(), flush=True); time.sleep(600)", encoding="utf-8"
+    )
+    script = (
+        "import sys; from pathlib import Path; from compoworld_core.training.config import Layout\n"
+        "from compoworld_core.training.launch import launch\n"
+        "launch(Layout(device='cpu'), 'endless', Path('job.json'), tell=lambda line: print(line, flush=True))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    launcher = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True)
+    assert launcher.stdout is not None
+    trainer = int(launcher.stdout.readline())
+
+    launcher.kill()
+    launcher.communicate(timeout=60)
+
+    assert launcher.returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 60
+    while not is_gone(trainer):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def is_gone(process: int) -> bool:
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return True
+    return stat.rpartition(")")[2].split()[0] == "Z"
