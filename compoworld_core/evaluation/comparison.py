@@ -7,7 +7,8 @@ does not tell cannot be said to agree; it is named, and the pair is comparable a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations
 from math import isclose
@@ -52,7 +53,8 @@ class Compared(Data):
         unit: Of all scores and differences: percent, or a reward from 0 to 1.
         difference: Of the run to the other.
         reasons: Why the two are not comparable.
-        untold: What might differ and is not told by the publication; with the run's own value where it has one.
+        untold: What might differ and is not told by the publication; with the run's own value where it has one. Of two
+            runs, what neither tells.
         dropped: Trials of the run that its harness leaves out.
         missing: Trials that were expected of the run and have no result.
         shared: Tasks that both runs were scored on; what follows is worked out from these.
@@ -96,7 +98,8 @@ COMPARISONS = DatasetType("comparisons", 1, Compared)
 
 def compare(runs: Sequence[Run], figures: Iterable[Published]) -> tuple[Compared, ...]:
     """Every published figure beside every run of its benchmark, then every two runs of one benchmark."""
-    return (*_with_published(runs, figures), *_with_each_other(runs))
+    figures = tuple(figures)
+    return (*_with_published(runs, figures), *_with_each_other(runs, figures))
 
 
 @dataclass(frozen=True)
@@ -195,6 +198,17 @@ def _trials(collection: Collection) -> int:
     return set_up if isinstance(set_up, int) else 1 + max((row.trial for row in collection.rows), default=-1)
 
 
+def _counted(collection: Collection) -> Counter[str]:
+    """Of each task the trials that were scored."""
+    return Counter(row.task for row in collection.rows if row.passed is not None)
+
+
+def _uncounted(collection: Collection) -> int:
+    """Trials of its tasks that are in no figure: they were not scored, or the task was tried less than others."""
+    counted, trials = _counted(collection), _trials(collection)
+    return sum(max(0, trials - counted[task]) for task in {row.task for row in collection.rows})
+
+
 def _told(collection: Collection, condition: str) -> str | None:
     found = collection.setting.get(condition, collection.versions.get(condition))
     return None if found is None or found == "unknown" else str(found)
@@ -213,6 +227,8 @@ def _differences(collection: Collection, metric: Metric | None, figure: Publishe
         yield f"{_trials(collection)} trials of each, published {figure.trials}"
     if collection.missing:
         yield f"the run is not whole: {len(collection.missing)} gaps"
+    if figure.trials is not None and (lost := _uncounted(collection)):
+        yield f"{lost:,} trials of its tasks are in no figure"
     for condition, accepted in figure.states.items():
         value = _told(collection, condition)
         if value is None:
@@ -226,15 +242,23 @@ def _untold(collection: Collection, figure: Published) -> Iterator[str]:
         value = _told(collection, condition)
         yield condition if value is None else f"{condition} (here {value})"
 
+    if figure.trials is None and (lost := _uncounted(collection)):
+        yield f"whether trials are left out (here {lost:,})"
 
-def _with_each_other(runs: Sequence[Run]) -> Iterator[Compared]:
+
+def _with_each_other(runs: Sequence[Run], figures: Sequence[Published]) -> Iterator[Compared]:
     for first, second in combinations(runs, 2):
         if first.collection.benchmark == second.collection.benchmark:
-            yield _beside_run(first, second)
+            own = [figure for figure in figures if figure.benchmark == first.collection.benchmark]
+            yield _beside_run(first, second, {name for figure in own for name in (*figure.states, *figure.leaves_open)})
 
 
-def _beside_run(earlier: Run, later: Run) -> Compared:
-    """A later run beside an earlier one, and what it gained on the tasks that both have."""
+def _beside_run(earlier: Run, later: Run, conditions: Set[str]) -> Compared:
+    """A later run beside an earlier one, and what it gained on the tasks that both have.
+
+    Args:
+        conditions: Those that decide about the benchmark's scores, whether or not a run tells them.
+    """
     one, two = earlier.collection, later.collection
     mine = _run_side(later, two.headline, 100)
     other = _run_side(earlier, _metric(one, two.headline.name), 100)
@@ -245,7 +269,9 @@ def _beside_run(earlier: Run, later: Run) -> Compared:
         "gained_high": 100 * found.interval.high,
         "p_value": found.p_value,
     }
-    reasons = tuple(_between(one, two))
+    conditions = {"harness", *conditions, *one.setting, *two.setting, *one.versions, *two.versions} - _NUMBERS
+    reasons = tuple(_between(one, two, conditions))
+    untold = tuple(name for name in sorted(conditions) if _told(one, name) is None and _told(two, name) is None)
     return Compared(
         benchmark=two.benchmark,
         title=f"{two.benchmark}, two runs",
@@ -255,8 +281,9 @@ def _beside_run(earlier: Run, later: Run) -> Compared:
         **other.fields("other"),
         **_lost(two),
         difference=_less(mine, other),
-        comparable="no" if reasons else "yes",
+        comparable="no" if reasons else "as far as told" if untold else "yes",
         reasons=reasons,
+        untold=untold,
         shared=found.tasks,
         **(gained if found.tasks else {}),
     )
@@ -278,7 +305,7 @@ def _is_of_scores(collection: Collection) -> bool:
     )
 
 
-def _between(one: Collection, two: Collection) -> Iterator[str]:
+def _between(one: Collection, two: Collection, conditions: Set[str]) -> Iterator[str]:
     if one.headline.name != two.headline.name:
         yield f"figure: {two.headline.name}, the other {one.headline.name}"
     if _trials(one) != _trials(two):
@@ -286,7 +313,10 @@ def _between(one: Collection, two: Collection) -> Iterator[str]:
     tasks, others = {row.task for row in two.rows}, {row.task for row in one.rows}
     if tasks != others:
         yield f"{len(tasks):,} {two.unit}s, the other {len(others):,}, {len(tasks & others):,} are the same"
-    conditions = {*one.setting, *two.setting, *one.versions, *two.versions} - _NUMBERS
+    counts, other_counts = _counted(two), _counted(one)
+    uneven = sum(counts[task] != other_counts[task] for task in tasks & others)
+    if uneven and _trials(one) == _trials(two):
+        yield f"{uneven:,} of the same {two.unit}s have more trials in one run than in the other"
     for condition in sorted(conditions):
         mine, theirs = _told(two, condition), _told(one, condition)
         if mine != theirs:

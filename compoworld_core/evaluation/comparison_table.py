@@ -95,7 +95,8 @@ def _gained(item: Compared) -> tuple[str, ...]:
 
 
 def _untold(item: Compared) -> tuple[str, ...]:
-    return (f"not published: {', '.join(item.untold)}",) if item.untold else ()
+    who = "not published" if item.source else "neither tells"
+    return (f"{who}: {', '.join(item.untold)}",) if item.untold else ()
 
 
 def show(compared: Sequence[Compared]) -> None:

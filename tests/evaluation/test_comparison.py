@@ -176,6 +176,43 @@ def test_two_runs_of_different_tasks_and_modes_say_so() -> None:
     assert only(lines).shared == 300
 
 
+def without(collection: Collection, lost: int) -> Collection:
+    """The same run in which so many trials were not scored."""
+    rows = [
+        Trial.model_validate({**row.model_dump(), "passed": None, "score": None, "error": "no answer"})
+        if place < lost
+        else row
+        for place, row in enumerate(collection.rows)
+    ]
+    return Collection.model_validate({**collection.model_dump(), "rows": rows})
+
+
+def test_trials_that_are_in_no_figure_make_it_another_figure() -> None:
+    line = beside(without(collected(trials=3), 5), changed(trials=3))
+
+    assert (line.comparable, line.reasons) == ("no", ("5 trials of its tasks are in no figure",))
+    assert beside(without(collected(trials=3), 5), changed(trials=None)).untold == (
+        "whether trials are left out (here 5)",
+    )
+
+
+def test_two_runs_with_other_trials_of_the_same_tasks_say_so() -> None:
+    line = only(compare([run(collected(trials=3)), run(without(collected(trials=3), 4))], []))
+
+    assert line.comparable == "no"
+    assert line.reasons == ("2 of the same tasks have more trials in one run than in the other",)
+
+
+def test_what_neither_of_two_runs_tells_might_differ() -> None:
+    silent = Collection.model_validate({**collected().model_dump(), "versions": {}})
+
+    line = only(compare([run(silent), run(silent)], []))
+    assert (line.comparable, line.untold) == ("as far as told", ("harness",))
+
+    *_, last = compare([run(collected()), run(collected())], [changed(leaves_open=("max_steps", "tasks"))])
+    assert (last.comparable, last.untold) == ("as far as told", ("max_steps",))
+
+
 def test_runs_of_different_benchmarks_are_not_compared() -> None:
     other = benchmark("ale").collection(
         "mine", [Trial(benchmark="ale", model="mine", task="a/b", trial=0, passed=True, score=1.0)]
