@@ -44,7 +44,7 @@ test: setup ## Run the quick tests (under 10 minutes on 2 cores)
 
 test-components: setup ## Run the tests that need a real outside component (SeaweedFS, a browser, npm, pi)
 	@echo "==> Component tests"
-	@$(BIN)/pytest -m components
+	@$(BIN)/pytest -m "components and not train"
 
 test-slow: setup ## Run the long tests (whole corpora, many seeds)
 	@echo "==> Slow tests"

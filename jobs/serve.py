@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from compoworld_core.errors import InputError, TransientError
-from compoworld_core.evaluation.serving import parsers_for
+from compoworld_core.evaluation.serving import Serving
 from compoworld_core.pipeline.config import RunConfig, load_config
 from compoworld_core.pipeline.servable import check_out
 from compoworld_core.pipeline.stages import GRAPH
@@ -43,12 +43,12 @@ def work(telemetry: Telemetry) -> None:
     folder = lay_out(open_store(config.store), config, given.model, given.folder / given.model)
     telemetry.log("the model is laid out; its server begins", model=given.model, folder=str(folder))
     sys.stderr.flush()
-    if given.engine == "transformers":
-        os.chdir(folder.parent)
-        command = with_transformers(folder, given.port)
+    if given.asker == "training":
+        command = for_training(config, folder, given.port, given.gpus)
     else:
-        ask = for_training if given.asker == "training" else for_benchmarks
-        command = ask(config, given.model, folder, given.port, given.gpus)
+        os.chdir(folder.parent)
+        serving = Serving(folder=folder, engine=given.engine, host="0.0.0.0", gpus=given.gpus)
+        command = list(serving.command(given.port))
     os.execv(command[0], command)
 
 
@@ -74,22 +74,7 @@ def lay_out(store: Store, config: RunConfig, model: str, folder: Path) -> Path:
         raise TransientError(f"training.base: {base} cannot be fetched now: {error}") from error
 
 
-def with_transformers(folder: Path, port: int) -> list[str]:
-    """The server of `transformers`, started beside the model's folder: it knows a model by no other name."""
-    program = "from transformers.cli.transformers import main; main()"
-    return [sys.executable, "-c", program, "serve", folder.name, "--host", "0.0.0.0", "--port", str(port)]
-
-
-def for_benchmarks(config: RunConfig, model: str, folder: Path, port: int, gpus: int) -> list[str]:
-    """vLLM's server of chat completions, under the model's name."""
-    parsers = parsers_for(folder)
-    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--host", "0.0.0.0", "--port", str(port)]
-    command += ["--model", str(folder), "--served-model-name", model, "--tensor-parallel-size", str(gpus)]
-    command += ["--enable-auto-tool-choice", "--tool-call-parser", parsers.tool_call]
-    return command + (["--reasoning-parser", parsers.reasoning] if parsers.reasoning else [])
-
-
-def for_training(config: RunConfig, model: str, folder: Path, port: int, gpus: int) -> list[str]:
+def for_training(config: RunConfig, folder: Path, port: int, gpus: int) -> list[str]:
     """TRL's server, whose weights the trainer replaces as it learns."""
     trl = shutil.which("trl")
     if trl is None:

@@ -17,6 +17,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -78,6 +79,7 @@ class Serving(Data):
         folder: Of model and tokenizer; its name is what the server calls the model.
         engine: `vllm` is for GPUs, `transformers` for small models.
         python: Interpreter that has the engine installed; our own if left out.
+        host: Address that the server listens at.
         port: A free one if left out.
         gpus: That the model is split over; for vLLM.
         context_tokens: Longest conversation; for vLLM, the model's own if left out.
@@ -89,6 +91,7 @@ class Serving(Data):
     folder: Path
     engine: Engine = "vllm"
     python: Path | None = None
+    host: str = "127.0.0.1"
     port: int | None = None
     gpus: int = 1
     context_tokens: int | None = None
@@ -103,7 +106,7 @@ class Serving(Data):
     def command(self, port: int) -> tuple[str, ...]:
         """The server's command line, to be run beside the checkpoint's folder: `transformers` knows no other name."""
         python = str((self.python or Path(sys.executable)).absolute())
-        listening = ("--host", "127.0.0.1", "--port", str(port))
+        listening = ("--host", self.host, "--port", str(port))
         if self.engine == "transformers":
             program = "from transformers.cli.transformers import main; main()"
             return (python, "-c", program, "serve", self.name, *listening)
@@ -133,6 +136,7 @@ def served(serving: Serving, log: Path) -> Iterator[str]:
     if not (serving.folder / "config.json").is_file():
         raise InputError(f"{serving.folder}: has no config.json, so it is no checkpoint that can be served")
     port = serving.port or _free_port()
+    _require_free(port)
     base_url = f"http://127.0.0.1:{port}/v1"
     process = _start(serving.command(port), serving.folder.absolute().parent, log)
     try:
@@ -172,7 +176,7 @@ def _await(process: subprocess.Popen[bytes], serving: Serving, base_url: str, lo
             raise CompoWorldError(
                 f"{serving.engine} answers its first request with {error.code}: {said}; the end of {log}:\n{tail(log)}"
             ) from None
-        except OSError:  # does not listen yet, or was busy loading
+        except (OSError, HTTPException):  # does not listen yet, or was busy loading
             time.sleep(_POLL_S)
         else:
             return
@@ -191,8 +195,12 @@ def _ask(model: str, base_url: str) -> None:
     )
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with direct.open(request, timeout=_ANSWER_S) as response:
-        answer = json.load(response)
-    if not answer.get("choices"):
+        text = response.read()
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = text.decode("utf-8", "replace")
+    if not isinstance(answer, dict) or not answer.get("choices"):
         raise CompoWorldError(f"{base_url} answers with no choices: {str(answer)[:500]}")
 
 
@@ -204,6 +212,16 @@ def _template(folder: Path) -> str:
     if config.is_file() and (template := read_json(config).maybe("chat_template")):
         return template.text()
     raise InputError(f"{folder}: has no chat template, neither chat_template.jinja nor in tokenizer_config.json")
+
+
+def _require_free(port: int) -> None:
+    """Whoever listens there already would be asked in the checkpoint's place."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise InputError(f"port {port}: cannot be served on: {error.strerror}; name another one") from None
 
 
 def _free_port() -> int:
