@@ -74,9 +74,9 @@ class Simulations:
                 instructions[name] = instruction.value
         trials = info.at("num_trials").whole()
         for item in items:
-            task, trial = key_of(item)
-            if task not in tasks:
-                raise item.at("task_id").wrong(f"{task!r} is none of the tasks that {file} says were to be run")
+            found, trial = key_of(item)
+            if found not in tasks:
+                raise item.at("task_id").wrong(f"{found!r} is none of the tasks that {file} says were to be run")
             if not 0 <= trial < trials:
                 raise item.at("trial").wrong(f"is {trial}, and {file} says that there are {trials}, from 0")
         return cls(
