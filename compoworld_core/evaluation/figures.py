@@ -144,7 +144,7 @@ def figures(trials: Sequence[Trial]) -> Figures:
     tasks = _scored(trials)
     fewest = min(map(len, tasks.values()), default=0)
     paid = [trial.usd for trial in trials if trial.usd is not None]
-    steps = [trial.steps for trial in trials if trial.steps is not None]
+    steps = [trial.steps for trial in trials if trial.steps is not None and trial.passed is not None]
     share = fmean(_passed(found) or 0.0 for found in tasks.values()) if tasks else None
     return Figures(
         tasks=len(tasks),

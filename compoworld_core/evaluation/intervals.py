@@ -13,7 +13,7 @@ from compoworld_core.errors import InputError
 from compoworld_core.evaluation.benchmark import Benchmark
 from compoworld_core.evaluation.collection import Collection
 from compoworld_core.evaluation.repeats import outcomes
-from compoworld_core.evaluation.statistics import Interval, wilson
+from compoworld_core.evaluation.statistics import Interval, alike, wilson
 from compoworld_core.evaluation.trial import Trial
 
 _RESAMPLES: Final = 1000
@@ -35,6 +35,8 @@ def headline_interval(benchmark: Benchmark, collection: Collection) -> Interval 
     drawn = _drawn_again(benchmark, collection.rows)
     if len(drawn) < 2:
         return None
+    if math.isclose(min(drawn), max(drawn), abs_tol=1e-12):
+        return alike(value, collection.headline.units)
     cuts = quantiles(drawn, n=_PARTS, method="inclusive")
     return Interval(low=cuts[0], high=cuts[-1])
 

@@ -8,6 +8,9 @@ unit: a task that is drawn again brings all its trials along, and twice as many 
     any ratio of sums over tasks    percentile bootstrap over tasks (Efron 1979)
     difference between two runs     the same bootstrap over tasks that both have; exact sign test over them, which is
                                     McNemar's exact test (Psychometrika 12, 1947) where a task has one trial
+
+Where all tasks are alike, drawing them again tells nothing, and a bootstrap claims to be certain, of one task as of a
+hundred. There the interval is what Wilson's is at 0 and at 1: so many tasks as could well have been missed may differ.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ RESAMPLES: Final = 10_000
 """Bootstrap samples: the ends of an interval vary by about a fiftieth of its width from seed to seed."""
 
 CONFIDENCE: Final = 0.95
+
+_SAME: Final = 1e-12
 
 _AT_ONCE: Final = 2_000_000
 """Drawn tasks that are held in memory at a time."""
@@ -59,6 +64,7 @@ def bootstrap(
     sums: Sequence[float],
     counts: Sequence[float] | None = None,
     *,
+    bounds: tuple[float, float] = (0.0, 1.0),
     seed: int = 0,
     resamples: int = RESAMPLES,
     confidence: float = CONFIDENCE,
@@ -68,6 +74,7 @@ def bootstrap(
     Args:
         sums: Of each task, such as its passed trials.
         counts: Of each task, such as its trials; 1 each if left out, which makes the ratio a mean.
+        bounds: Of what a task can have.
         seed: Of the draws.
         resamples: How often as many tasks as there are are drawn.
         confidence: How often the interval is to hold what it is for.
@@ -76,8 +83,25 @@ def bootstrap(
     ratios = ratios[~np.isnan(ratios)]
     if not len(ratios):
         return Interval(low=-math.inf, high=math.inf)
+    if np.ptp(ratios) <= _SAME:
+        return alike(float(ratios[0]), len(sums), bounds, confidence)
     low, high = np.quantile(ratios, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Interval(low=float(low), high=float(high))
+
+
+def alike(
+    value: float, units: int, bounds: tuple[float, float] = (0.0, 1.0), confidence: float = CONFIDENCE
+) -> Interval:
+    """Interval of a mean of which all units are the same.
+
+    Args:
+        value: Of each.
+        units: How many were seen.
+        bounds: Of what others could have.
+        confidence: How often the interval is to hold what it is for.
+    """
+    missed = wilson(0.0, units, confidence).high
+    return Interval(low=value - missed * (value - bounds[0]), high=value + missed * (bounds[1] - value))
 
 
 def _resampled(
@@ -133,7 +157,7 @@ def paired(
     """Compare two runs.
 
     Args:
-        first: What one run has on each task, as the mean of its trials or seeds there.
+        first: What one run has on each task, in [0, 1], as the mean of its trials or seeds there.
         second: What the other has on the same tasks, in the same order.
         seed: Of the bootstrap.
         resamples: Of the bootstrap.
@@ -145,7 +169,7 @@ def paired(
     return Paired(
         tasks=len(differences),
         difference=math.fsum(differences) / len(differences) if differences else 0.0,
-        interval=bootstrap(differences, seed=seed, resamples=resamples, confidence=confidence),
+        interval=bootstrap(differences, bounds=(-1.0, 1.0), seed=seed, resamples=resamples, confidence=confidence),
         wins=wins,
         losses=losses,
         p_value=sign_test(wins, losses),

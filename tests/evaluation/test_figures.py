@@ -83,7 +83,7 @@ def test_models_are_compared_on_the_tasks_that_both_were_scored_on() -> None:
     passed = gain(before, after).measures["passed"]
 
     assert (passed.tasks, passed.difference, passed.wins, passed.losses) == (3, 1, 3, 0)
-    assert passed.is_gain
+    assert not passed.is_gain, "three tasks show nothing"
 
 
 def test_each_phase_of_training_is_compared_with_the_one_before() -> None:
@@ -116,3 +116,9 @@ def test_the_tables_say_what_the_figures_are(capsys: pytest.CaptureFixture[str])
     assert ["grpo", "4", "8", "8", "0", "50.0", "[15.0,", "85.0]"] in [line[:8] for line in lines]
     assert any("pass@2" in line and "pass^2" in line for line in lines)
     assert ["sft", "grpo", "passed", "4", "+50.0"] in [line[:5] for line in lines]
+
+
+def test_what_an_unscored_trial_took_is_in_no_mean() -> None:
+    found = figures([trial("a", steps=4), trial("b", passed=None, steps=100, prompt_tokens=7)])
+
+    assert (found.steps, found.tokens) == (4, 7)

@@ -124,3 +124,19 @@ def test_chances_of_repeated_trials_are_those_of_drawing_without_replacement(
 
     assert pass_hat(trials, passed, k) == pytest.approx(urn.pmf(k), abs=1e-9)
     assert pass_at(trials, passed, k) == pytest.approx(1 - urn.pmf(0), abs=1e-9)
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 100])
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_tasks_that_are_all_alike_make_nothing_certain(tasks: int, value: float) -> None:
+    interval, expected = bootstrap([value] * tasks), wilson(value, tasks)
+
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
+    assert bootstrap([3 * value] * tasks, [3] * tasks) == interval
+
+
+def test_one_task_shows_no_gain_and_many_do() -> None:
+    assert not paired([0.0], [1.0]).is_gain
+    assert paired([0.0] * 50, [1.0] * 50).is_gain
+    same = paired([0.5] * 50, [0.5] * 50)
+    assert -0.1 < same.interval.low < 0 < same.interval.high < 0.1
