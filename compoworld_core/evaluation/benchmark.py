@@ -104,6 +104,11 @@ class Benchmark(ABC):
         collection = self.parse(folder)
         known = [read_json(file) for file in sorted(folder.rglob(PROVENANCE))]
         versions, setting = dict(collection.versions), dict(collection.setting)
+        for found in known:
+            if (of := found.at("benchmark")).text() != self.name:
+                raise of.wrong(f"these are results of {of.text()}, not of {self.name}")
+            if _asked(found.at("asked")) != _asked(known[0].at("asked")):
+                raise found.at("asked").wrong(f"differs from that of {known[0].file}; collect one order at a time")
         if known:
             versions["harness"] = ", ".join(sorted({found.at("harness").text() for found in known}))
             setting = {**_asked(known[0].at("asked")), **setting}

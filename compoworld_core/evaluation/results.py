@@ -99,6 +99,11 @@ class Found:
         value = self.value.get("message") or self.value if isinstance(self.value, dict) else self.value
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
 
+    def problem(self, name: str) -> str | None:
+        """What a field says went wrong; None where it is missing, null or empty."""
+        found = self.maybe(name)
+        return None if found is None or not found.value else found.said()
+
     def _require(self, kind: type, expected: str) -> None:
         if not isinstance(self.value, kind):
             raise self._unexpected(expected)

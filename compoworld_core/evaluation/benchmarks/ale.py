@@ -11,6 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from statistics import fmean
 from typing import ClassVar, Final
@@ -130,17 +131,18 @@ class AgentsLastExam(Benchmark):
 
     def measure(self, rows: Sequence[Trial]) -> tuple[Metric, ...]:
         """The binary pass rate, and the mean score beside it."""
-        units = len({row.task for row in rows})
+        tasks = [list(tried) for _, tried in groupby(sorted(rows, key=_task), key=_task)]
+        units = len(tasks)
         return (
             Metric(
                 name="binary pass rate",
-                value=fmean(bool(row.passed) for row in rows) if rows else None,
-                definition="share of tasks with the full score; one that has no score does not count as passed",
+                value=_mean([[float(bool(row.passed)) for row in tried] for tried in tasks]),
+                definition="share of tasks with the full score, each counted once; one without a score is not passed",
                 units=units,
             ),
             Metric(
                 name="mean score",
-                value=fmean(row.score or 0.0 for row in rows) if rows else None,
+                value=_mean([[row.score or 0.0 for row in tried] for tried in tasks]),
                 definition="mean of the tasks' scores, 0 where there is none",
                 units=units,
             ),
@@ -236,10 +238,10 @@ def _model(run: Found | None) -> str:
 
 
 def _problem(result: Found, run: Found | None, ended: str) -> str | None:
-    if result.has("error"):
-        return result.at("error").said()
-    if run is not None and (told := run.maybe("termination")) is not None and told.has("error"):
-        return told.at("error").said()
+    if problem := result.problem("error"):
+        return problem
+    if run is not None and (told := run.maybe("termination")) is not None and (problem := told.problem("error")):
+        return problem
     if ended != "success" or not result.has("score"):
         return f"evaluation: {ended}"
     return None
@@ -275,6 +277,15 @@ def _untried(folder: Path, rows: Sequence[Trial]) -> Iterator[Gap]:
         for task in _listed(file):
             if (trial, task) not in there:
                 yield Gap(task=task, trial=trial, reason="it has no eval_result.json; the figures leave it out")
+
+
+def _task(row: Trial) -> str:
+    return row.task
+
+
+def _mean(tasks: Sequence[Sequence[float]]) -> float | None:
+    """Over tasks of the mean of their trials, so that one that was tried more often counts no more."""
+    return fmean(map(fmean, tasks)) if tasks else None
 
 
 def _unscored(rows: Sequence[Trial]) -> Iterator[str]:

@@ -85,7 +85,7 @@ class AutomationBench(Benchmark):
             for row in _rows(export, str(about["model"]), trial_of(export.file, folder), about["benchmark_version"])
         ]
         trials = 1 + max(row.trial for row in rows) if rows else 0
-        domains = sorted({domain for export in exports for domain in _domains(export)})
+        domains = sorted({*(name for export in exports for name in _domains(export)), *(row.domain for row in rows)})
         return self.collection(
             str(about["model"]),
             rows,
@@ -101,7 +101,12 @@ class AutomationBench(Benchmark):
                 "trials": trials,
             },
             versions={"harness": about["benchmark_version"] or "unknown"},
-            warnings=[*_contradictions(exports), *_unread(found, exports), *_suspicions(exports, rows)],
+            warnings=[
+                *_contradictions(exports),
+                *_doubtful(rows),
+                *_unread(found, exports),
+                *_suspicions(exports, rows),
+            ],
         )
 
     def measure(self, rows: Sequence[Trial]) -> tuple[Metric, ...]:
@@ -164,7 +169,6 @@ def _rows(export: Found, model: str, trial: int, version: str) -> Iterator[Trial
         domain, dot, _ = name.partition(".")
         if not dot or domain not in _SIZES:
             raise task.at("name").wrong(f"has no domain before a dot: {', '.join(_SIZES)}")
-        error = task.maybe("error")
         yield Trial(
             benchmark=AutomationBench.name,
             model=model,
@@ -177,7 +181,7 @@ def _rows(export: Found, model: str, trial: int, version: str) -> Iterator[Trial
             steps=task.at("steps").whole() if task.has("steps") else None,
             prompt_tokens=task.at("input_tokens").whole() if task.has("input_tokens") else None,
             completion_tokens=task.at("output_tokens").whole() if task.has("output_tokens") else None,
-            error=error.said() if error else None,
+            error=task.problem("error"),
             versions={"harness": version or "unknown"},
         )
 
@@ -195,7 +199,7 @@ def _gaps(rows: Sequence[Trial], domains: Sequence[str], trials: int) -> Iterato
     there = Counter((row.trial, row.domain) for row in rows)
     for trial in range(trials):
         for domain in domains:
-            if lacking := _SIZES[domain] - there[trial, domain]:
+            if (lacking := _SIZES[domain] - there[trial, domain]) > 0:
                 yield Gap(
                     task=f"{domain}.*",
                     trial=trial,
@@ -220,6 +224,16 @@ def _contradictions(exports: Sequence[Found]) -> Iterator[str]:
             there = sum(task.at("passed").flag() for task in export.at("tasks").items())
             if said != there:
                 yield f"{export.file.name}: its summary speaks of {said} passed tasks, it has {there}"
+
+
+def _doubtful(rows: Sequence[Trial]) -> Iterator[str]:
+    """What cannot be so: more tasks than there are, and passes that the task's own assertions contradict."""
+    for (trial, domain), number in Counter((row.trial, row.domain) for row in rows).items():
+        if number > _SIZES[domain]:
+            yield f"{domain}: trial {trial} has {number} tasks, the benchmark has {_SIZES[domain]}"
+    number = sum(row.passed is True and (row.score != 1.0 or not all(row.criteria)) for row in rows)
+    if number:
+        yield f"{number} passed tasks do not have the full score or fail an assertion"
 
 
 def _unread(found: Sequence[Found], exports: Sequence[Found]) -> Iterator[str]:

@@ -200,7 +200,7 @@ def _travel(folder: Path) -> Iterator[_Part]:
                 scores = result.at("scores")
                 part.add(case, scores.at("case_acc").share(), scores.at("composite_score").share(), None)
             else:
-                part.add(case, 0.0, 0.0, result.at("error").said())
+                part.add(case, 0.0, 0.0, result.at("error").said() or "it was not judged, for no reason that is told")
         _add_undelivered(part, total)
         if total != _CASES["travel"]:
             part.warnings.append(f"{part.name}: has {total} cases, the benchmark has {_CASES['travel']}")
@@ -240,12 +240,11 @@ def _shopping(folder: Path) -> Iterator[_Part]:
 
 def _read_level(part: _Part, document: Found) -> None:
     for result in document.at("case_results").items():
-        error = result.maybe("error")
         part.add(
             result.at("case_name").text(),
             result.at("case_score").share(),
             result.at("score").share(),
-            error.said() if error else _unfinished(result),
+            result.problem("error") or _unfinished(result),
         )
     statistics = document.at("overall_statistics")
     lacking = _CASES["shopping"] - len(part.rows)

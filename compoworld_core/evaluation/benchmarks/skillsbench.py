@@ -160,7 +160,8 @@ class _Rollout:
     def row(self, model: str) -> Trial:
         """The rollout as a trial."""
         used = self._document.maybe("agent_result")
-        problems = [self._document.at(name).said() for name in ("error", "verifier_error") if self._document.has(name)]
+        told = (self._document.problem(name) for name in ("error", "verifier_error"))
+        problems = [problem for problem in told if problem is not None]
         if self.reward is None and not problems:
             problems = ["no reward was given, and no error either"]
         return Trial(

@@ -40,7 +40,7 @@ _SUMMARY: Final = "summary_all*.json"
 _TRACES: Final = ("score.json", "usage.json", "agent.log")
 """What shows that a folder is that of a task that was run."""
 
-_RUN: Final = re.compile(r"(?P<model>.+)_\d[\d_-]*_[0-9a-z]{6}")
+_RUN: Final = re.compile(r"(?P<model>.+?)_20\d\d[\d_-]*_[0-9a-z]{6}")
 _SCRIPT: Final = """\
 set -eu
 if [ ! -d harness ]; then
@@ -123,6 +123,12 @@ class WildClawBench(Benchmark):
         )
         if len(models) > 1:
             raise InputError(f"{folder}: has results of {', '.join(models)}; collect one model at a time")
+        for result in results:
+            if not _may_be(result.model, models[0]):
+                raise InputError(
+                    f"{folder}: {result.task} is a result of {result.model}, the others of {models[0]}; collect one at "
+                    "a time"
+                )
         summarised = {(result.trial, result.task) for result in results if result.is_summarised}
         rows = [
             result.row(models[0])
@@ -148,6 +154,12 @@ class WildClawBench(Benchmark):
                 for category in categories
             ),
         )
+
+
+def _may_be(model: str, other: str) -> bool:
+    """Whether two names, as summaries and folders have them, may be of one model: one may have more around it."""
+    one, two = (re.sub(r"[^a-z0-9]", "", name.lower()) for name in (model, other))
+    return one in two or two in one
 
 
 def _mean(name: str, rows: Sequence[Trial]) -> Metric:
@@ -188,7 +200,8 @@ class _Result:
             completion_tokens=_count(usage, "output_tokens"),
             usd=usage.at("cost_usd").number() if usage is not None and usage.has("cost_usd") else None,
             steps=_count(usage, "request_count"),
-            error=self.error.said() if self.error else "it has no score, which counts 0" if score is None else None,
+            error=(self.error.said() if self.error else "")
+            or ("it has no score, which counts 0" if score is None else None),
         )
 
 
@@ -221,7 +234,7 @@ def _gaps(rows: Sequence[Trial], trials: int) -> Iterator[Gap]:
     there = Counter((row.trial, row.domain) for row in rows)
     for trial in range(trials):
         for category, tasks in CATEGORIES.items():
-            if lacking := tasks - there[trial, category]:
+            if (lacking := tasks - there[trial, category]) > 0:
                 reason = f"{lacking} of {tasks} tasks are in no result; the harness leaves them out of its mean"
                 yield Gap(task=f"{category}/*", trial=trial, reason=reason)
 

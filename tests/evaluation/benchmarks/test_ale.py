@@ -193,3 +193,14 @@ def test_a_job_is_finished_once_each_task_was_tried(
     else:
         BENCH.run(asked, BENCH.render(asked))
         assert BENCH.collect(tmp_path / "out").headline.units == 3
+
+
+def test_a_task_that_was_tried_more_often_counts_no_more(tmp_path: Path) -> None:
+    for hour in range(10, 19):
+        attempt(tmp_path, "geo/map", 1.0, f"20260801_{hour}0000")
+    attempt(tmp_path, "geo/sea", 0.0)
+
+    collection = BENCH.collect(tmp_path)
+
+    assert collection.headline.value == 0.5
+    assert collection.metrics[0].value == 0.5

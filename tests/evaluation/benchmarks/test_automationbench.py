@@ -230,3 +230,37 @@ def test_an_unpinned_harness_needs_a_revision(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(InputError, match="say with --revision which one it is") as refused:
         BENCH.prepare(order(tmp_path, python=Path(sys.executable)))
     assert "has no module automationbench" in str(refused.value)
+
+
+def test_what_cannot_be_so_is_told(tmp_path: Path) -> None:
+    tasks = [task(f"sales.{number}") for number in range(101)]
+    tasks[0] |= {"score": 0.25}
+    tasks[1]["assertion_results"][0]["passed"] = False
+    put(tmp_path / "run.json", export(tasks))
+
+    collection = BENCH.collect(tmp_path)
+
+    assert "sales: trial 0 has 101 tasks, the benchmark has 100" in collection.warnings
+    assert "2 passed tasks do not have the full score or fail an assertion" in collection.warnings
+    assert not collection.missing
+
+
+def test_domains_that_an_export_does_not_name_have_gaps_too(tmp_path: Path) -> None:
+    put(tmp_path / "run.json", export([task("sales.a")], ()))
+
+    assert BENCH.collect(tmp_path).missing[0].reason.startswith("99 of 100 public tasks")
+
+
+def test_what_is_known_of_a_run_is_of_this_benchmark_and_of_one_order(tmp_path: Path) -> None:
+    put(tmp_path / "a/run.json", export([task("sales.a")]))
+    known = {"benchmark": "automationbench", "harness": "abc", "asked": {"options": {"max_steps": "50"}}}
+    put(tmp_path / "a/provenance.json", known)
+    assert BENCH.collect(tmp_path).setting["max_steps"] == "50"
+
+    put(tmp_path / "b/provenance.json", {**known, "asked": {"options": {"max_steps": "500"}}})
+    with pytest.raises(InputError, match=r"asked: differs from that of .*a/provenance.json; collect one order"):
+        BENCH.collect(tmp_path)
+
+    put(tmp_path / "b/provenance.json", {**known, "benchmark": "ale"})
+    with pytest.raises(InputError, match="benchmark: these are results of ale, not of automationbench"):
+        BENCH.collect(tmp_path)

@@ -10,6 +10,7 @@ import pytest
 
 from compoworld_core.errors import InputError
 from compoworld_core.evaluation.benchmarks import benchmark
+from compoworld_core.evaluation.results import read_json
 from compoworld_core.storage import canonical_json
 from tests.evaluation.benchmarks.written import CANARY, order, put
 
@@ -167,3 +168,10 @@ def test_a_sandbox_elsewhere_needs_its_key_and_no_docker(tmp_path: Path, monkeyp
 
     assert "DAYTONA_API_KEY is not set" in str(refused.value)
     assert "docker" not in str(refused.value)
+
+
+def test_an_empty_error_is_none(tmp_path: Path) -> None:
+    file = put(tmp_path / "e.json", {"error": "", "other": None, "told": {"message": "no machine"}})
+    document = read_json(file)
+
+    assert [document.problem(name) for name in ("error", "other", "absent", "told")] == [None, None, None, "no machine"]

@@ -166,3 +166,13 @@ def test_each_category_runs_in_a_copy_and_leaves_no_key(tmp_path: Path, monkeypa
     assert not (home / "output").exists()
     kept = [path for path in (tmp_path / "out").rglob("*") if path.is_file() and CANARY in path.read_text()]
     assert kept == []
+
+
+def test_a_folder_of_another_model_is_no_part_of_the_score(tmp_path: Path) -> None:
+    summary(tmp_path, [result("01_Productivity_Flow_task_1", 0.0)])
+    own_folder(tmp_path, "01_Productivity_Flow", "01_Productivity_Flow_task_2", 1.0, model="org_my-model")
+    assert BENCH.collect(tmp_path).headline.value == 0.5
+
+    own_folder(tmp_path, "01_Productivity_Flow", "01_Productivity_Flow_task_3", 1.0, model="a-better-one")
+    with pytest.raises(InputError, match="task_3 is a result of a-better-one, the others of my-model"):
+        BENCH.collect(tmp_path)
