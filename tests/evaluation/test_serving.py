@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -102,3 +103,14 @@ def test_the_first_error_of_a_server_is_shown_though_much_follows(tmp_path: Path
         served(serving, tmp_path / "server.log"),
     ):
         pass
+
+
+def test_whoever_listens_already_is_not_asked_in_the_checkpoints_place(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        serving = Serving(folder=checkpoint(tmp_path / "m", XML), port=port, python=tmp_path / "none")
+
+        with pytest.raises(InputError, match=f"port {port}: cannot be served on"), served(serving, tmp_path / "log"):
+            pass
