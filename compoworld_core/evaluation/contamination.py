@@ -144,7 +144,7 @@ def read_records(file: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     record = _parsed(line, f"{file}:{number}")
-                    if not isinstance(record, dict) or not isinstance(record.get("messages"), list):
+                    if not isinstance(record, dict) or not _are_messages(record.get("messages")):
                         raise InputError(f"{file}:{number}: is no training record: it has no list of messages")
                     yield _record(record["messages"], record.get("meta"), number)
     except (OSError, UnicodeDecodeError) as error:
@@ -161,9 +161,16 @@ def _parquet_records(file: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
             for batch in parts.iter_batches(columns=["messages", "meta"]):
                 for row in batch.to_pylist():
                     number += 1
-                    yield _record(json.loads(row["messages"]), json.loads(row["meta"]), number)
+                    messages = json.loads(row["messages"])
+                    if not _are_messages(messages):
+                        raise ValueError(f"row {number} has no list of messages")
+                    yield _record(messages, json.loads(row["meta"]), number)
     except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
         raise InputError(f"{file}: is no Parquet file of training records: {error}") from error
+
+
+def _are_messages(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(message, dict) for message in value)
 
 
 def _record(messages: list[Any], meta: Any, number: int) -> tuple[str, tuple[str, ...]]:
@@ -195,6 +202,9 @@ def check(tasks: Sequence[BenchmarkTask], records: Iterable[tuple[str, tuple[str
     Args:
         tasks: Of any number of benchmarks.
         records: Names and texts.
+
+    Raises:
+        InputError: There is no record, so nothing can be said of what was trained on.
     """
     looked_for = _Runs(tasks)
     sizes: list[int] = []
@@ -206,7 +216,9 @@ def check(tasks: Sequence[BenchmarkTask], records: Iterable[tuple[str, tuple[str
             having[sequence].append(index)
     found = [_Found() for _ in tasks]
     touched: dict[str, set[str]] = defaultdict(set)
+    is_empty = True
     for record, texts in records:
+        is_empty = False
         common = dict(looked_for.within(texts))
         shared = Counter(index for sequence in shingles(texts) for index in having.get(sequence, ()))
         for index in sorted({*shared, *common}):
@@ -214,6 +226,8 @@ def check(tasks: Sequence[BenchmarkTask], records: Iterable[tuple[str, tuple[str
             found[index].see(Pair(task=tasks[index].name, record=record, likeness=likeness, common=common.get(index)))
         for index in common:
             touched[tasks[index].benchmark].add(record)
+    if is_empty:
+        raise InputError("there is no training record to look for tasks in; export some, or name another file")
     names = dict.fromkeys(task.benchmark for task in tasks)
     return tuple(_summed_up(name, tasks, found, looked_for.testable, len(touched[name])) for name in names)
 

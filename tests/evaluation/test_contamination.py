@@ -144,7 +144,11 @@ def test_exported_records_are_read_with_what_tools_were_given(tmp_path: Path, en
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [('{"messages": 1}\n', "sft.jsonl:1: is no training record"), ("{\n", "sft.jsonl:1: is not JSON")],
+    [
+        ('{"messages": 1}\n', "sft.jsonl:1: is no training record"),
+        ('{"messages": ["hello"]}\n', "sft.jsonl:1: is no training record"),
+        ("{\n", "sft.jsonl:1: is not JSON"),
+    ],
 )
 def test_what_is_no_record_is_refused_with_its_line(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "sft.jsonl").write_text(text)
@@ -163,3 +167,10 @@ def test_a_file_that_is_no_parquet_is_refused(tmp_path: Path) -> None:
 def test_an_empty_folder_of_tasks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="so there is no task to look for"):
         read_tasks(tmp_path)
+
+
+def test_no_record_at_all_is_no_clean_record(tmp_path: Path) -> None:
+    (tmp_path / "sft.jsonl").write_text("")
+
+    with pytest.raises(InputError, match="there is no training record to look for tasks in"):
+        check([task(ORDER)], read_records(tmp_path / "sft.jsonl"))
