@@ -37,7 +37,7 @@ def read_shape(model: str) -> ModelShape:
         ) from None
     except OSError as error:
         raise InputError(f"{file}: cannot be read: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InputError(f"{file}: is not JSON") from None
     if not isinstance(config, dict):
         raise InputError(f"{file}: is not a JSON object; is it a model's config.json?")

@@ -77,6 +77,9 @@ class ModelShape(Data):
         return 3 * self.hidden * (experts * self.intermediate + self.shared_intermediate) + router
 
 
+_LARGEST: Final = 10**9
+"""Of any one size."""
+
 SHAPES: Final[Mapping[str, ModelShape]] = {
     "Qwen/Qwen3.6-35B-A3B": ModelShape(
         layers=40,
@@ -109,15 +112,21 @@ def shape_of(config: Mapping[str, Any], source: str) -> ModelShape:
         source: What to call the file in an error.
 
     Raises:
-        InputError: A size is missing.
+        InputError: A size is missing, or is none.
     """
     text = config.get("text_config", config)
+    if not isinstance(text, Mapping):
+        raise InputError(f"{source}: text_config: expected an object")
 
     def size(*names: str, otherwise: int | None = None) -> int:
-        found = next((text[name] for name in names if isinstance(text.get(name), int)), otherwise)
-        if found is None:
+        told = next((name for name in names if isinstance(text.get(name), int)), None)
+        if told is None and otherwise is None:
             raise InputError(f"{source}: tells no {names[0]}; is it the config.json of a decoder-only model?")
-        return found
+        if told is None:
+            return otherwise or 0
+        if isinstance(text[told], bool) or not (0 if otherwise == 0 else 1) <= text[told] <= _LARGEST:
+            raise InputError(f"{source}: {told}: {text[told]} is no size of a model")
+        return int(text[told])
 
     hidden, heads = size("hidden_size"), size("num_attention_heads")
     experts = size("num_experts", "n_routed_experts", "num_local_experts", otherwise=0)
@@ -127,7 +136,7 @@ def shape_of(config: Mapping[str, Any], source: str) -> ModelShape:
         vocab=size("vocab_size"),
         heads=heads,
         kv_heads=size("num_key_value_heads", otherwise=heads),
-        head_dim=size("head_dim", otherwise=hidden // heads),
+        head_dim=size("head_dim", otherwise=max(1, hidden // heads)),
         intermediate=size(*(("moe_intermediate_size",) if experts else ()), "intermediate_size"),
         experts=experts,
         experts_active=size("num_experts_per_tok", otherwise=0),

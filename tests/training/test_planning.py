@@ -79,6 +79,13 @@ def test_programs_get_one_document(capsys: pytest.CaptureFixture[str], tmp_path:
         ("{", "is not JSON"),
         ("[]", "is not a JSON object"),
         ("{}", "tells no hidden_size"),
+        ("[" * 100_000, "is not JSON"),
+        ('{"text_config": 3}', "text_config: expected an object"),
+        ('{"hidden_size": 0}', "hidden_size: 0 is no size of a model"),
+        ('{"hidden_size": -64}', "hidden_size: -64 is no size of a model"),
+        ('{"hidden_size": true}', "hidden_size: True is no size of a model"),
+        ('{"hidden_size": 64, "num_attention_heads": 0}', "num_attention_heads: 0 is no size of a model"),
+        (f'{{"hidden_size": {10**30}}}', "is no size of a model"),
     ],
 )
 def test_a_folder_that_tells_no_shape_is_refused(
