@@ -107,9 +107,10 @@ def _run(benchmark: Benchmark, wanted: Wanted, llm: LlmConfig) -> Path:
 
 
 def store_rows(store: Store, outcome: Outcome) -> Outcome:
-    """Keep the rows as a dataset `evaluations`; the same rows are kept once."""
+    """Keep the rows as a dataset `evaluations`; the same rows, made in the same way, are kept once."""
     collection = outcome.collection
-    key = f"{collection.benchmark}-{digest([row.model_dump() for row in collection.rows])[:_KEY_LENGTH]}"
+    content = collection.model_dump(include={"model", "rows", "setting", "versions"})
+    key = f"{collection.benchmark}-{digest(content)[:_KEY_LENGTH]}"
     location = DatasetLocation(dataset=EVALUATIONS.name, key=key)
     about = to_plain(collection.model_dump(exclude={"rows"}))
     write_shard(store, location, EVALUATIONS, 0, collection.rows, deterministic=True, sidecar={"collection": about})
@@ -170,7 +171,7 @@ def lines(outcome: Outcome) -> Iterator[str]:
     for metric in collection.metrics:
         yield f"  {metric.name:<14} {'–' if metric.value is None else f'{100 * metric.value:.2f} %'}"
     yield f"  trials         {len(collection.rows)}, of which {len(collection.errors)} with an error"
-    errors = Counter((row.error or "").splitlines()[0] for row in collection.errors)
+    errors = Counter((row.error or "").partition("\n")[0] for row in collection.errors)
     yield from (f"    {count} × {error}" for error, count in errors.most_common(_MOST_SHOWN))
     yield from _gaps("dropped", collection.drops)
     yield from _gaps("missing", collection.missing)

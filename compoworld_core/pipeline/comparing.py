@@ -38,7 +38,7 @@ def compare_collections(collections: Iterable[Collection]) -> tuple[Compared, ..
     Raises:
         InputError: There is none.
     """
-    unique = {digest([row.model_dump() for row in item.rows]): item for item in collections}
+    unique = {digest(item.model_dump(include={"model", "rows", "setting", "versions"})): item for item in collections}
     if not unique:
         raise InputError("there are no results of benchmarks to compare; collect some with --results and --store")
     return compare(list(_runs(unique.values())), published())

@@ -11,6 +11,8 @@ import pytest
 from compoworld_core.cli import run_cli
 from compoworld_core.evaluation.benchmarks import benchmarks
 from compoworld_core.evaluation.trial import EVALUATIONS
+from compoworld_core.pipeline.benchmarking import collect, store_rows
+from compoworld_core.pipeline.comparing import compare_collections, stored_collections
 from compoworld_core.storage import DatasetLocation, open_store, read_dataset, read_sidecars
 from tests.evaluation.benchmarks.simulated import broken_tau, tau_results, tau_simulation
 from tests.evaluation.benchmarks.written import CANARY, put
@@ -83,6 +85,20 @@ def test_rows_are_stored_once_and_without_any_key(tmp_path: Path, capsys: pytest
     (about,) = read_sidecars(open_store(str(store)), location)
     assert about["collection"]["setting"]["retrieval"] == "bm25"
     assert not any(CANARY.encode() in file.read_bytes() for file in store.rglob("*") if file.is_file())
+
+
+def test_the_same_rows_that_were_made_otherwise_are_stored_apart(tmp_path: Path) -> None:
+    store, kept = open_store(str(tmp_path / "store")), []
+    for retrieval in ("bm25", "alltools", "bm25"):
+        document = tau_results(MIXED, ["one", "two"])
+        document["info"]["retrieval_config"] = retrieval
+        put(tmp_path / "elsewhere/results.json", document)
+        kept.append(store_rows(store, collect("tau3-banking", tmp_path / "elsewhere")).uri)
+
+    assert kept[0] == kept[2] != kept[1]
+    found = [collection.setting["retrieval"] for collection in stored_collections(store)]
+    assert sorted(map(str, found)) == ["alltools", "bm25"]
+    assert len(compare_collections(stored_collections(store))) > 2
 
 
 @pytest.mark.parametrize(
