@@ -16,6 +16,7 @@ from typing import Any, Final
 from compoworld_core.data import Data
 from compoworld_core.errors import CompoWorldError, InputError
 from compoworld_core.evaluation.figures import Figures, figures, gain
+from compoworld_core.evaluation.heldout import SPLITS
 from compoworld_core.evaluation.statistics import Paired
 from compoworld_core.evaluation.trial import EVALUATIONS, Trial
 from compoworld_core.pipeline.ablation import BUDGET, SEEDS, Comparison
@@ -38,7 +39,6 @@ from compoworld_core.tasks.task import Task
 from compoworld_core.training.datasets import GRPO_MODELS, SFT_MODELS
 from compoworld_core.training.history import FITTED, METRICS, ROLLOUTS, Epoch, Fitted
 
-_EVALUATED: Final = ("eval_combo", "eval_service")
 _KEY_LENGTH: Final = 24
 
 
@@ -122,9 +122,9 @@ def arms_of(path: Path | None, flags: Mapping[str, Any]) -> tuple[Arm, ...]:
             f"{path}: {BUDGET} is not set: the arms of {unequal} learn from different conversations, and without it "
             "one would learn from more than another"
         )
-    if trained_on := [name for name in base.evaluate.splits if name not in _EVALUATED]:
+    if trained_on := [name for name in base.evaluate.splits if name not in SPLITS]:
         raise InputError(
-            f"{path}: evaluate.splits: tasks of {', '.join(trained_on)} are trained on; use {', '.join(_EVALUATED)}"
+            f"{path}: evaluate.splits: tasks of {', '.join(trained_on)} are trained on; use {', '.join(SPLITS)}"
         )
     return tuple(
         _arm(path, flags, base, name, item, value, seed)
@@ -243,7 +243,7 @@ def require_held_out(tasks: Iterable[Task]) -> None:
             there is one only, the same tools).
     """
     tasks = tuple(tasks)
-    training = [task for task in tasks if task.split not in _EVALUATED]
+    training = [task for task in tasks if task.split not in SPLITS]
     seen = {pin.name for task in training for pin in task.recipe.services}
     combined = {_combination(task) for task in training}
     for task in tasks:
@@ -256,9 +256,7 @@ def require_held_out(tasks: Iterable[Task]) -> None:
 
 
 def _combination(task: Task) -> tuple[str, ...]:
-    if len(task.core) > 1:
-        return task.core
-    return tuple(sorted({f"{step.service}.{step.tool}" for step in task.solution.steps}))
+    return task.core if len(task.core) > 1 else tuple(sorted(task.solution.tools))
 
 
 def require_same_tasks(arms: Sequence[Sequence[Trial]]) -> None:

@@ -180,8 +180,7 @@ class Draw:
         """Why a task with this solution would belong to another split; empty if it would not."""
         if self.held_out_tools is None:
             return ""
-        tools = {f"{step.service}.{step.tool}" for step in solution.steps}
-        is_held_out = is_held_out_combination(tools, self.held_out_tools)
+        is_held_out = is_held_out_combination(solution.tools, self.held_out_tools)
         if is_held_out == (self.split == "eval_combo"):
             return ""
         return "its tools together are kept for eval_combo" if is_held_out else "its tools together are for training"

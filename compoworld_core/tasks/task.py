@@ -73,6 +73,11 @@ class Solution(Data):
     answer: tuple[AnswerFact, ...] = ()
     temptations: tuple[Temptation, ...] = ()
 
+    @property
+    def tools(self) -> frozenset[str]:
+        """Tools that are called, each as `service.tool`."""
+        return frozenset(f"{step.service}.{step.tool}" for step in self.steps)
+
 
 class InformationEdge(Data):
     """A value first seen in one step's answer, absent from the instruction, and needed in another step.

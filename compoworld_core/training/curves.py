@@ -11,7 +11,7 @@ WIDTH: Final = 720
 HEIGHT: Final = 400
 LEFT, RIGHT, TOP, BOTTOM = 60, 20, 40, 50
 _LEGEND_LINE: Final = 18
-_TICKS: Final = 5
+TICKS: Final = 5
 COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Told apart by people with any colour vision (Okabe and Ito)."""
 
@@ -50,15 +50,13 @@ def draw(curves: Sequence[Curve], *, title: str, x_label: str, y_label: str) -> 
         return f"{across:.1f},{up:.1f}"
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="curves" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'font-family="sans-serif" font-size="13" role="img" aria-label="{escape(title)}">',
-        f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+        paper(title),
         text(LEFT, 24, title, size=15),
         text(WIDTH / 2, HEIGHT - 12, x_label, anchor="middle"),
         text(16, HEIGHT / 2, y_label, anchor="middle", turned=True),
     ]
-    for tick in range(_TICKS + 1):
-        share = tick / _TICKS
+    for tick in range(TICKS + 1):
+        share = tick / TICKS
         across, _, up = place(share * right, share * top).partition(",")
         start, _, floor = place(0, 0).partition(",")
         parts.append(f'<path class="grid" d="M{start},{up} H{WIDTH - RIGHT}" stroke="#ddd"/>')
@@ -78,6 +76,15 @@ def draw(curves: Sequence[Curve], *, title: str, x_label: str, y_label: str) -> 
     return "\n".join([*parts, "</svg>", ""])
 
 
+def paper(title: str) -> str:
+    """How a picture begins: empty, and named for those who do not see it."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="curves" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'font-family="sans-serif" font-size="13" role="img" aria-label="{escape(title)}">\n'
+        f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}" fill="white"/>'
+    )
+
+
 def text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 13, turned: bool = False) -> str:
     """Words in a picture."""
     turn = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
@@ -87,4 +94,4 @@ def text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 1
 def round_up(value: float) -> float:
     """The value, or more: an end of the axis that divides into round ticks."""
     step = next((step for step in (0.05, 0.1, 0.25, 0.5, 1.0) if value <= step), None)
-    return step if step is not None else float(_TICKS * -(-value // _TICKS))
+    return step if step is not None else float(TICKS * -(-value // TICKS))

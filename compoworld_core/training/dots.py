@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Final
 
-from compoworld_core.training.curves import BOTTOM, COLOURS, HEIGHT, RIGHT, TOP, WIDTH, round_up, text
+from compoworld_core.training.curves import BOTTOM, COLOURS, HEIGHT, RIGHT, TICKS, TOP, WIDTH, paper, round_up, text
 
 _LABELS: Final = 200
-_TICKS: Final = 5
 _APART: Final = 14
 _LEGEND: Final = 150
 
@@ -53,14 +51,12 @@ def draw_lines(lines: Sequence[Line], *, measures: Sequence[str], title: str, x_
         return _LABELS + x / right * (WIDTH - _LABELS - RIGHT)
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="curves" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'font-family="sans-serif" font-size="13" role="img" aria-label="{escape(title)}">',
-        f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+        paper(title),
         text(20, 24, title, size=15),
         text((_LABELS + WIDTH) / 2, HEIGHT - 12, x_label, anchor="middle"),
     ]
-    for tick in range(_TICKS + 1):
-        x = tick / _TICKS * right
+    for tick in range(TICKS + 1):
+        x = tick / TICKS * right
         parts.append(f'<path class="grid" d="M{across(x):.1f},{TOP} V{HEIGHT - BOTTOM}" stroke="#ddd"/>')
         parts.append(text(across(x), HEIGHT - BOTTOM + 18, f"{x:.3g}", anchor="middle"))
     for place, name in enumerate(measures):
