@@ -14,6 +14,7 @@ from typing import Any
 
 from trl import GRPOTrainer
 
+from compoworld_core.training.continuation import continued_turns
 from compoworld_core.training.distributed import gathered
 
 Prompts = list[list[int]]
@@ -27,7 +28,8 @@ class TurnsTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is untyped
 
     def _generate(self, prompts: list[Any]) -> Any:
         self._longest_prompt = 0
-        return super()._generate(prompts)
+        with continued_turns(self.model):
+            return super()._generate(prompts)
 
     def _tool_call_loop(self, *conversations: Any) -> Any:
         self._together = self._model_is_shared()

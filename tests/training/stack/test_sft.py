@@ -22,7 +22,7 @@ from compoworld_core.training.launch import launch
 from compoworld_core.training.sft import SftJob
 
 MODULE = "compoworld_core.training.sft"
-SETTINGS = SftSettings(epochs=4, global_batch=2, learning_rate=3e-3, context_tokens=1024, warmup=0.1)
+SETTINGS = SftSettings(epochs=4, global_batch=2, learning_rate=1e-3, context_tokens=1024, warmup=0.1)
 
 
 def job_of(folder: Path, base: Path, records: list[JsonObject], tokenizer: Any, **layout: Any) -> Path:
