@@ -76,6 +76,14 @@ class Layout(Data):
         """All of them."""
         return self.nodes * self.processes_per_node
 
+    def checkpoints_of(self, run: str) -> str:
+        """Name of a run's checkpoints: those of ZeRO are of one stage and number of processes, and load into no other.
+
+        Args:
+            run: The training run, however it is laid out.
+        """
+        return f"{run}-zero{self.zero_stage}x{self.processes}" if self.zero_stage else run
+
     def accumulation(self, sequences: int) -> int:
         """Micro-batches of a process that make a step of so many sequences.
 

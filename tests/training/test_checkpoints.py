@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from compoworld_core.errors import StorageError
 from compoworld_core.storage import Store, open_store
 from compoworld_core.training.checkpoints import Checkpoint, commit, fetch, newest, sweep, upload
+from compoworld_core.training.config import Layout
 
 
 @pytest.fixture
@@ -79,3 +81,19 @@ def test_sweeping_keeps_one_checkpoint_only(store: Store, tmp_path: Path) -> Non
 
 def test_a_run_without_checkpoints_has_none(store: Store) -> None:
     assert newest(store, "run") is None
+
+
+@pytest.mark.parametrize(
+    ("begun", "goes_on", "same"),
+    [
+        ({"zero_stage": 1}, {"zero_stage": 3}, False),
+        ({"zero_stage": 3, "processes_per_node": 2}, {"zero_stage": 3, "processes_per_node": 4}, False),
+        ({"zero_stage": 3, "processes_per_node": 2}, {"zero_stage": 3, "nodes": 2, "save_every": 5}, True),
+        ({"processes_per_node": 2}, {}, True),
+    ],
+    ids=["another stage", "other processes", "as many processes", "nothing is divided"],
+)
+def test_a_run_goes_on_from_checkpoints_that_it_can_load(
+    begun: dict[str, Any], goes_on: dict[str, Any], same: bool
+) -> None:
+    assert (Layout(**begun).checkpoints_of("run") == Layout(**goes_on).checkpoints_of("run")) is same

@@ -113,7 +113,7 @@ def fine_tune(config: SftConfig, inputs: Inputs, shard: Shard) -> Iterator[BaseM
             held_out=str(work / "held_out.jsonl") if held_out else None,
             out=str(work / "out"),
             store=shard.store.uri,
-            run=shard.key,
+            run=config.layout.checkpoints_of(shard.key),
             settings=config.settings,
             layout=config.layout,
         )
@@ -169,7 +169,7 @@ def reinforce(config: GrpoConfig, inputs: Inputs, shard: Shard) -> Iterator[Base
             successes=str(work / "successes.jsonl") if config.settings.replay else None,
             out=str(work / "out"),
             store=shard.store.uri,
-            run=shard.key,
+            run=config.layout.checkpoints_of(shard.key),
             settings=config.settings,
             layout=config.layout,
         )
