@@ -73,7 +73,8 @@ def write_successes(successes: Iterable[StoredSuccess], path: Path) -> None:
 
 def read_successes(path: Path) -> list[StoredSuccess]:
     """The successes that `write_successes` wrote."""
-    return [StoredSuccess.model_validate_json(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    with path.open(encoding="utf-8") as file:
+        return [StoredSuccess.model_validate_json(line) for line in file]
 
 
 class Successes:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from compoworld_core.errors import InputError
 from compoworld_core.storage.digest import JsonObject
 from compoworld_core.training.replay import Success
-from compoworld_core.training.successes import StoredSuccess, Successes
+from compoworld_core.training.successes import StoredSuccess, Successes, read_successes, write_successes
 
 END = ord(".")
 PROMPT: list[JsonObject] = [{"role": "user", "content": "do"}]
@@ -45,6 +46,15 @@ def test_turns_are_trained_on_and_what_lies_between_them_is_not() -> None:
         "look." + "_" * len(" tthis. tthat. a") + "done."
     )
     assert messages == list(STORED.messages[1:])
+
+
+def test_what_is_written_is_read_whatever_characters_it_has(tmp_path: Path) -> None:
+    odd = "one\u2028two\u2029three\u0085four\r\nfive\x0bsix"
+    stored = STORED.model_copy(update={"messages": (*PROMPT, {"role": "assistant", "content": odd})})
+
+    write_successes([stored, STORED], tmp_path / "successes.jsonl")
+
+    assert read_successes(tmp_path / "successes.jsonl") == [stored, STORED]
 
 
 def test_what_is_longer_than_rollouts_may_be_is_of_no_use() -> None:

@@ -29,13 +29,10 @@ def main() -> None:
     """Run the job that the first argument names."""
     worlds = Worlds.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
     store = open_store(worlds.job.store)
-    lines = Path(worlds.job.tasks).read_text(encoding="utf-8").splitlines()
+    with Path(worlds.job.tasks).open(encoding="utf-8") as file:
+        tasks = [Task.model_validate_json(line) for line in file]
     try:
-        train(
-            worlds.job,
-            [Task.model_validate_json(line) for line in lines],
-            open_catalogue(Input(store, worlds.services, SERVICES)),
-        )
+        train(worlds.job, tasks, open_catalogue(Input(store, worlds.services, SERVICES)))
     finally:
         host_pool().close()
 

@@ -75,6 +75,25 @@ def test_continued_turns_say_what_turns_that_read_everything_say(base: Path, pro
     assert continued.read < plain.read / 2
 
 
+def test_a_process_that_keeps_step_with_others_is_not_led_astray(base: Path, prompts: list[list[int]]) -> None:
+    plain, continued = Reader(base), Reader(base)
+    generate = continued.model.generate
+
+    def and_go_on(ids: torch.Tensor, **others: Any) -> torch.Tensor:
+        """As with parts of a model in several processes, of which the others are not done."""
+        done: torch.Tensor = generate(ids, **others)
+        for _ in range(4):
+            continued.model(input_ids=done[:, -1:], cache=others["cache"])
+        return done
+
+    expected = talk(plain, prompts, {1: 0}, end=-1)
+    continued.model.generate = and_go_on
+    with continued_turns(continued.model):
+        said = talk(continued, prompts, {1: 0}, end=-1)
+
+    assert said == expected
+
+
 def test_prompts_that_go_on_from_nothing_are_read_anew(base: Path, prompts: list[list[int]]) -> None:
     reader, other = Reader(base), [prompts[3][::-1], prompts[0][::-1]]
     expected = reader.answers(other, end=-1)
