@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 
 from compoworld_core.data import Data
 from compoworld_core.evaluation.collection import Collection, Metric
-from compoworld_core.evaluation.figures import gain
+from compoworld_core.evaluation.figures import gained
 from compoworld_core.evaluation.published import Published
 from compoworld_core.evaluation.statistics import Interval, Paired, wilson
 from compoworld_core.storage import DatasetType
@@ -291,7 +291,7 @@ def _beside_run(earlier: Run, later: Run, conditions: Set[str]) -> Compared:
 
 def _paired(one: Collection, two: Collection) -> Paired:
     """Over the tasks that both were scored on: of scores where the figure is their mean, else of passed trials."""
-    return gain(one.rows, two.rows).measures["partial" if _is_of_scores(two) else "passed"]
+    return gained(one.rows, two.rows)["partial" if _is_of_scores(two) else "passed"]
 
 
 def _is_of_scores(collection: Collection) -> bool:

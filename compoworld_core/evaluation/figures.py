@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import pairwise
 from statistics import fmean
 from typing import Final
 
@@ -115,13 +115,18 @@ MEASURES: Final[Mapping[str, Callable[[Sequence[Trial]], float | None]]] = {
 
 def scores(trials: Iterable[Trial]) -> tuple[Scores, ...]:
     """The scores of every model on every benchmark, in the order in which they first occur."""
+    return tuple(
+        Scores(benchmark=benchmark, model=model, overall=figures(found), kinds=_by_kind(found))
+        for (benchmark, model), found in _by_model(trials).items()
+    )
+
+
+def _by_model(trials: Iterable[Trial]) -> dict[tuple[str, str], list[Trial]]:
+    """Trials by benchmark and model, in the order in which these first occur."""
     by_model: dict[tuple[str, str], list[Trial]] = defaultdict(list)
     for trial in trials:
         by_model[trial.benchmark, trial.model].append(trial)
-    return tuple(
-        Scores(benchmark=benchmark, model=model, overall=figures(found), kinds=_by_kind(found))
-        for (benchmark, model), found in by_model.items()
-    )
+    return dict(by_model)
 
 
 def _by_kind(trials: Sequence[Trial]) -> dict[str, dict[str, Figures]]:
@@ -163,30 +168,26 @@ def figures(trials: Sequence[Trial]) -> Figures:
     )
 
 
-def gain(first: Sequence[Trial], second: Sequence[Trial]) -> Gain:
-    """Compare two models, or two runs of one, on the tasks that both were scored on."""
+def gained(first: Iterable[Trial], second: Iterable[Trial]) -> dict[str, Paired]:
+    """What the second of two models, or of two runs, has more on the tasks that both were scored on, by measure."""
     before, after = _scored(first), _scored(second)
     measures = {}
     for name, measure in MEASURES.items():
         one, other = _values(before, measure), _values(after, measure)
         shared = sorted(one.keys() & other.keys())
         measures[name] = paired([one[task] for task in shared], [other[task] for task in shared])
-    return Gain(benchmark=second[0].benchmark, first=first[0].model, second=second[0].model, measures=measures)
+    return measures
 
 
 def gains(trials: Iterable[Trial]) -> tuple[Gain, ...]:
     """What each phase of training has brought, as far as the models before and after it were evaluated."""
-    by_model = {
-        key: list(found)
-        for key, found in groupby(
-            sorted(trials, key=lambda trial: (trial.benchmark, trial.model)),
-            key=lambda trial: (trial.benchmark, trial.model),
-        )
-    }
+    by_model = _by_model(trials)
     found = []
     for benchmark in sorted({benchmark for benchmark, _ in by_model}):
         present = [name for name in _SUCCESSORS if (benchmark, name) in by_model]
-        found += [gain(by_model[benchmark, first], by_model[benchmark, second]) for first, second in pairwise(present)]
+        for first, second in pairwise(present):
+            measures = gained(by_model[benchmark, first], by_model[benchmark, second])
+            found.append(Gain(benchmark=benchmark, first=first, second=second, measures=measures))
     return tuple(found)
 
 

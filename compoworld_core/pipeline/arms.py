@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from compoworld_core.data import Data
 from compoworld_core.errors import CompoWorldError, InputError
-from compoworld_core.evaluation.figures import Figures, figures, gain
+from compoworld_core.evaluation.figures import Figures, figures, gained
 from compoworld_core.evaluation.heldout import SPLITS
 from compoworld_core.evaluation.statistics import Paired
 from compoworld_core.evaluation.trial import EVALUATIONS, Trial
@@ -230,7 +230,7 @@ def _result(first: Sequence[_Run], runs: Sequence[_Run]) -> ArmResult:
         rollouts=one.rollouts,
         rollout_steps=one.rollout_steps,
         figures=figures(trials),
-        gains=dict(gain([trial for run in first for trial in run.trials], trials).measures),
+        gains=gained([trial for run in first for trial in run.trials], trials),
         evaluations=tuple(run.evaluation for run in runs),
     )
 

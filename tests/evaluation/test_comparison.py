@@ -176,6 +176,13 @@ def test_two_runs_of_different_tasks_and_modes_say_so() -> None:
     assert only(lines).shared == 300
 
 
+@pytest.mark.parametrize("sizes", [(0, 5), (5, 0), (0, 0)])
+def test_a_run_without_rows_shares_no_task_with_another(sizes: tuple[int, int]) -> None:
+    line = only(compare([run(collected(tasks=tasks)) for tasks in sizes], []))
+
+    assert (line.shared, line.gained) == (0, None)
+
+
 def without(collection: Collection, lost: int) -> Collection:
     """The same run in which so many trials were not scored."""
     rows = [

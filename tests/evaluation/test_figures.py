@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compoworld_core.evaluation.figures import figures, gain, gains, scores
+from compoworld_core.evaluation.figures import figures, gained, gains, scores
 from compoworld_core.evaluation.scoreboard import show
 from compoworld_core.evaluation.trial import Trial
 
@@ -80,10 +80,9 @@ def test_models_are_compared_on_the_tasks_that_both_were_scored_on() -> None:
     before = [trial(name, passed=False) for name in "abcd"] + [trial("e")]
     after = [trial(name) for name in "abc"] + [trial("d", passed=None), trial("f", passed=False)]
 
-    passed = gain(before, after).measures["passed"]
+    passed = gained(before, after)["passed"]
 
     assert (passed.tasks, passed.difference, passed.wins, passed.losses) == (3, 1, 3, 0)
-    assert not passed.is_gain, "three tasks show nothing"
 
 
 def test_each_phase_of_training_is_compared_with_the_one_before() -> None:
@@ -100,6 +99,7 @@ def test_no_trials_have_no_figures() -> None:
 
     assert (found.tasks, found.passed.value, found.pass_at, found.usd) == (0, None, (), None)
     assert scores([]) == ()
+    assert gained([], [])["passed"].tasks == 0
 
 
 def test_the_tables_say_what_the_figures_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from compoworld_core.cli import run_cli
 from compoworld_core.errors import CompoWorldError, InputError
-from compoworld_core.evaluation.figures import figures, gain
+from compoworld_core.evaluation.figures import figures, gained
 from compoworld_core.evaluation.trial import Trial
 from compoworld_core.pipeline.ablation_table import plot, table
 from compoworld_core.pipeline.arms import (
@@ -66,7 +66,7 @@ def result(comparison: str, key: str, value: str, passes: int, taught: int = 100
         rollouts=0,
         rollout_steps=0,
         figures=figures(trials(passes)),
-        gains=dict(gain(trials(first), trials(passes)).measures),
+        gains=gained(trials(first), trials(passes)),
         evaluations=("k",),
     )
 
