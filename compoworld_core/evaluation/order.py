@@ -30,11 +30,6 @@ class Pin(Data):
     package: str | None = None
     version: str | None = None
 
-    @property
-    def is_pinned(self) -> bool:
-        """Whether one revision is meant."""
-        return self.commit is not None or self.version is not None
-
 
 class Needs(Data):
     """What has to be there before anything is spent.

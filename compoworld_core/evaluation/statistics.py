@@ -29,6 +29,7 @@ RESAMPLES: Final = 10_000
 """Bootstrap samples: the ends of an interval vary by about a fiftieth of its width from seed to seed."""
 
 CONFIDENCE: Final = 0.95
+"""How often an interval is to hold what it is for."""
 
 _SAME: Final = 1e-12
 
@@ -43,17 +44,16 @@ class Interval(Data):
     high: float
 
 
-def wilson(share: float, units: int, confidence: float = CONFIDENCE) -> Interval:
+def wilson(share: float, units: int) -> Interval:
     """Wilson's score interval of a proportion; it stays within [0, 1] and tells something at 0 and at 1, too.
 
     Args:
         share: What was observed.
         units: Of how many that are independent of each other.
-        confidence: How often the interval is to hold what it is for.
     """
     if units == 0:
         return Interval(low=0.0, high=1.0)
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     scale = 1 + z * z / units
     middle = (share + z * z / (2 * units)) / scale
     reach = z * math.sqrt(share * (1 - share) / units + z * z / (4 * units * units)) / scale
@@ -67,7 +67,6 @@ def bootstrap(
     bounds: tuple[float, float] = (0.0, 1.0),
     seed: int = 0,
     resamples: int = RESAMPLES,
-    confidence: float = CONFIDENCE,
 ) -> Interval:
     """Percentile interval of Σ sums / Σ counts over tasks that are drawn with replacement.
 
@@ -77,30 +76,26 @@ def bootstrap(
         bounds: Of what a task can have.
         seed: Of the draws.
         resamples: How often as many tasks as there are are drawn.
-        confidence: How often the interval is to hold what it is for.
     """
     ratios = _resampled(np.asarray(sums, float), None if counts is None else np.asarray(counts, float), seed, resamples)
     ratios = ratios[~np.isnan(ratios)]
     if not len(ratios):
         return Interval(low=-math.inf, high=math.inf)
     if np.ptp(ratios) <= _SAME:
-        return alike(float(ratios[0]), len(sums), bounds, confidence)
-    low, high = np.quantile(ratios, [(1 - confidence) / 2, (1 + confidence) / 2])
+        return alike(float(ratios[0]), len(sums), bounds)
+    low, high = np.quantile(ratios, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return Interval(low=float(low), high=float(high))
 
 
-def alike(
-    value: float, units: int, bounds: tuple[float, float] = (0.0, 1.0), confidence: float = CONFIDENCE
-) -> Interval:
+def alike(value: float, units: int, bounds: tuple[float, float] = (0.0, 1.0)) -> Interval:
     """Interval of a mean of which all units are the same.
 
     Args:
         value: Of each.
         units: How many were seen.
         bounds: Of what others could have.
-        confidence: How often the interval is to hold what it is for.
     """
-    missed = wilson(0.0, units, confidence).high
+    missed = wilson(0.0, units).high
     return Interval(low=value - missed * (value - bounds[0]), high=value + missed * (bounds[1] - value))
 
 
@@ -140,11 +135,6 @@ class Paired(Data):
     losses: int
     p_value: float
 
-    @property
-    def is_gain(self) -> bool:
-        """Whether the whole interval lies above 0."""
-        return self.interval.low > 0
-
 
 def paired(
     first: Sequence[float],
@@ -152,7 +142,6 @@ def paired(
     *,
     seed: int = 0,
     resamples: int = RESAMPLES,
-    confidence: float = CONFIDENCE,
 ) -> Paired:
     """Compare two runs.
 
@@ -161,7 +150,6 @@ def paired(
         second: What the other has on the same tasks, in the same order.
         seed: Of the bootstrap.
         resamples: Of the bootstrap.
-        confidence: Of the interval.
     """
     differences = [after - before for before, after in zip(first, second, strict=True)]
     wins = sum(value > 0 for value in differences)
@@ -169,7 +157,7 @@ def paired(
     return Paired(
         tasks=len(differences),
         difference=math.fsum(differences) / len(differences) if differences else 0.0,
-        interval=bootstrap(differences, bounds=(-1.0, 1.0), seed=seed, resamples=resamples, confidence=confidence),
+        interval=bootstrap(differences, bounds=(-1.0, 1.0), seed=seed, resamples=resamples),
         wins=wins,
         losses=losses,
         p_value=sign_test(wins, losses),
