@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from compoworld_core.errors import InputError
 from compoworld_core.evaluation.comparison import COMPARISONS, Compared
+from compoworld_core.evaluation.scoreboard import console
 from compoworld_core.storage import Store, open_store
 from compoworld_core.storage.digest import canonical_json
 from compoworld_core.storage.parts import PartWriter
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 HEADS: Final = ("score of", "score", "tasks × trials", "run", "run's score", "difference", "comparable", "why")
 _RIGHT: Final = ("score", "run's score", "difference")
-_WIDTH: Final = 200
-"""Columns of what is no terminal, such as a file, where lines may be as long as they need to be."""
-
 _NOTHING: Final = "–"
 
 
@@ -101,9 +98,7 @@ def _untold(item: Compared) -> tuple[str, ...]:
 
 def show(compared: Sequence[Compared]) -> None:
     """Print the table."""
-    from rich.console import Console
-
-    Console(width=None if sys.stdout.isatty() else _WIDTH).print(table(compared))
+    console().print(table(compared))
 
 
 def table(compared: Sequence[Compared]) -> Table:

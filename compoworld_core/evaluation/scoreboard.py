@@ -6,24 +6,30 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from compoworld_core.evaluation.figures import Figure, Figures, Gain, Scores
+from compoworld_core.evaluation.figures import NOTHING, Figure, Figures, Gain, Scores
 from compoworld_core.evaluation.statistics import Interval
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 _WIDTH: Final = 200
 """Columns of what is no terminal, such as a file, where lines may be as long as they need to be."""
 
 
-def show(scores: Sequence[Scores], gains: Sequence[Gain]) -> None:
-    """Print all tables."""
+def console() -> Console:
+    """Where tables are printed."""
     from rich.console import Console
 
-    console = Console(width=None if sys.stdout.isatty() else _WIDTH)
+    return Console(width=None if sys.stdout.isatty() else _WIDTH)
+
+
+def show(scores: Sequence[Scores], gains: Sequence[Gain]) -> None:
+    """Print all tables."""
+    terminal = console()
     for table in tables(scores, gains):
-        console.print(table)
-        console.print()
+        terminal.print(table)
+        terminal.print()
 
 
 def tables(scores: Sequence[Scores], gains: Sequence[Gain]) -> Iterator[Table]:
@@ -85,7 +91,7 @@ def _gains(gains: Sequence[Gain]) -> Table:
 
 def _last(figures: Sequence[Figure], most: int) -> Figure:
     """The figure for the most trials, where a kind of task has as many."""
-    return figures[most - 1] if len(figures) == most else Figure(value=None, interval=None)
+    return figures[most - 1] if len(figures) == most else NOTHING
 
 
 def shown(figure: Figure) -> str:

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from compoworld_core.evaluation.figures import Figure
-from compoworld_core.evaluation.scoreboard import ends, shown
+from compoworld_core.evaluation.scoreboard import console, ends, shown
 from compoworld_core.evaluation.statistics import Paired
 from compoworld_core.pipeline.ablation import BUDGET
 from compoworld_core.pipeline.arms import ArmResult
+from compoworld_core.pipeline.work.learning import MEASURES
 from compoworld_core.training.curves import Curve, draw
 from compoworld_core.training.dots import Dot, Line, draw_lines, stack
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-_WIDTH: Final = 200
-"""Columns of what is no terminal, such as a file, where lines may be as long as they need to be."""
-
-_MEASURES: Final = {"passed": "full passes", "earned": "earned criteria"}
-
 
 def show(results: Sequence[ArmResult]) -> None:
     """Print the table."""
-    from rich.console import Console
-
-    Console(width=None if sys.stdout.isatty() else _WIDTH).print(table(results))
+    console().print(table(results))
 
 
 def table(results: Sequence[ArmResult]) -> Table:
@@ -53,7 +46,7 @@ def table(results: Sequence[ArmResult]) -> Table:
                 _name(item),
                 *(f"{count:,}" for count in (*read, found.tasks, found.unscored)),
                 *(shown(figure) for figure in (found.passed, found.earned, found.valid_calls)),
-                *(_more(item.gains[measure]) if place else "" for measure in _MEASURES),
+                *(_more(item.gains[measure]) if place else "" for measure in MEASURES),
             )
     return table
 
@@ -73,7 +66,7 @@ def plot(results: Sequence[ArmResult]) -> str:
 
 
 def _panel(name: str, arms: Sequence[ArmResult]) -> str:
-    measured = {label: [_dot(getattr(item.figures, measure)) for item in arms] for measure, label in _MEASURES.items()}
+    measured = {label: [_dot(getattr(item.figures, measure)) for item in arms] for measure, label in MEASURES.items()}
     title = f"{name}: held-out tasks, 95 % intervals"
     curves = [_curve(label, arms, dots) for label, dots in measured.items()] if arms[0].key == BUDGET else []
     if curves := [curve for curve in curves if len(curve.x) > 1]:
