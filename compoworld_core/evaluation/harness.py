@@ -129,7 +129,8 @@ def _missing(needs: Needs) -> Iterator[str]:
             yield "its tasks are containers, and docker does not answer"
         else:
             if ran.returncode != 0:
-                yield f"its tasks are containers, and docker has no server: {ran.stderr.strip().splitlines()[-1:]}"
+                *_, reason = ["it does not say why", *ran.stderr.strip().splitlines()]
+            yield f"its tasks are containers, and docker has no server: {reason}"
 
 
 def _ask_interpreter(interpreter: Path, module: str, package: str) -> dict[str, object]:

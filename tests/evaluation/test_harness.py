@@ -85,17 +85,25 @@ def test_all_that_is_missing_is_told_at_once(tmp_path: Path, monkeypatch: pytest
     assert all(part in told for part in ("play the user", "/x: is missing", "NO_SUCH_SECRET", "AGENT_KEY is not set"))
 
 
-def test_containers_need_a_docker_that_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_containers_need_a_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = asked(tmp_path, monkeypatch)
-    docker = tmp_path / "bin/docker"
-    docker.parent.mkdir()
-    monkeypatch.setenv("PATH", str(docker.parent))
+    monkeypatch.setenv("PATH", str(tmp_path))
+
     with pytest.raises(InputError, match="there is no docker; set DOCKER_HOST"):
         require("b", PIN, Needs(docker=True), {}, given)
 
-    docker.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('cannot connect')\n")
+
+@pytest.mark.parametrize(
+    ("says", "told"), [("'a warning\\ncannot connect'", "cannot connect"), ("1", "it does not say why")]
+)
+def test_the_docker_has_to_answer(says: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = asked(tmp_path, monkeypatch)
+    docker = tmp_path / "docker"
+    docker.write_text(f"#!{sys.executable}\nimport sys\nsys.exit({says})\n")
     docker.chmod(0o755)
-    with pytest.raises(InputError, match=r"docker has no server: .*cannot connect"):
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(InputError, match=f"docker has no server: {told}$"):
         require("b", PIN, Needs(docker=True), {}, given)
 
 
