@@ -22,8 +22,8 @@ SEEDS: Final = ("training.sft.seed", "training.grpo.seed")
 """What each repetition of a training has of its own."""
 
 _MAY_CHANGE: Final = ("export.", "training.sft.", "training.grpo.")
-_CHOOSES: Final = ("export.", "training.sft.profile")
-"""Keys that decide which conversations are learnt from."""
+_CHOOSES: Final = ("export.", "training.sft.profile", "training.sft.context_tokens")
+"""Keys that decide which conversations are learnt from; those too long for the context are cut or left out."""
 
 
 class Comparison(Data):

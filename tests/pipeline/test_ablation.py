@@ -142,6 +142,10 @@ def test_what_is_wrong_with_an_arm_is_said_with_its_line(line: str, message: str
             "training.sft.taught_tokens is not set: the arms of kinds learn from different conversations",
         ),
         (
+            "ablate: {compare: {room: {key: training.sft.context_tokens, values: [1024, 4096]}}}\\n",
+            "training.sft.taught_tokens is not set: the arms of room learn from different conversations",
+        ),
+        (
             "evaluate: {splits: [rl]}\nablate: {compare: {it: {key: training.sft.epochs, values: [1, 2]}}}\n",
             "evaluate.splits: tasks of rl are trained on; use eval_combo, eval_service",
         ),
