@@ -281,5 +281,12 @@ def store_results(store: Store, results: Sequence[ArmResult]) -> DatasetLocation
     return location
 
 
+def store_picture(store: Store, results: DatasetLocation, picture: str) -> str:
+    """Keep a picture beside the results; gives its name, which another picture of the same results does not have."""
+    name = f"{results.path}/ablation-{digest(picture)[:_KEY_LENGTH]}.svg"
+    store.create(name, picture.encode())
+    return name
+
+
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)

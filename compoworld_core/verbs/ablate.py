@@ -27,7 +27,7 @@ def ablate(
 ) -> None:
     """Train and evaluate runs that differ in one thing each: kinds of tasks, amounts of data, rewards, …"""
     from compoworld_core.pipeline.ablation_table import plot, show
-    from compoworld_core.pipeline.arms import arms_of, run_arms, store_results
+    from compoworld_core.pipeline.arms import arms_of, run_arms, store_picture, store_results
     from compoworld_core.pipeline.progress import Bars, Quiet
     from compoworld_core.pipeline.runner import run_stages
     from compoworld_core.pipeline.stages import GRAPH
@@ -45,8 +45,7 @@ def ablate(
 
         results = run_arms(opened, arms, run)
     location = store_results(opened, results)
-    picture = f"{location.path}/ablation.svg"
-    opened.create(picture, plot(results).encode())
+    picture = store_picture(opened, location, plot(results))
     places = {"table": f"{opened.uri}/{location.path}", "picture": f"{opened.uri}/{picture}"}
     if as_json:
         arms_found = [item.model_dump(mode="json") for item in results]

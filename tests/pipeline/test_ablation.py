@@ -19,6 +19,7 @@ from compoworld_core.pipeline.arms import (
     arms_of,
     require_held_out,
     require_same_tasks,
+    store_picture,
     store_results,
 )
 from compoworld_core.storage import open_store, read_dataset
@@ -201,6 +202,17 @@ def test_results_come_back_from_the_store_and_are_kept_once(tmp_path: Path) -> N
 
     assert tuple(read_dataset(store, location, ABLATIONS)) == RESULTS
     assert store_results(store, RESULTS) == location
+
+
+def test_another_picture_of_the_same_results_does_not_pass_for_the_first(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    location = store_results(store, RESULTS)
+
+    names = [store_picture(store, location, picture) for picture in ("<svg/>", "<svg></svg>", "<svg/>")]
+
+    assert [store.read(name) for name in names] == [b"<svg/>", b"<svg></svg>", b"<svg/>"]
+    assert names[0] == names[2]
+    assert tuple(read_dataset(store, location, ABLATIONS)) == RESULTS
 
 
 def test_the_table_compares_every_arm_with_the_first_of_its_comparison() -> None:
