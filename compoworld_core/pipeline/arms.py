@@ -7,7 +7,7 @@ fine-tuned model, too. An ablation that was interrupted goes on where it was, li
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -163,7 +163,7 @@ def run_arms(
         run_stages: Runs some of an arm's stages.
 
     Raises:
-        InputError: A held-out task is not held out.
+        InputError: There is no held-out task, or one is not held out.
         CompoWorldError: A stage could not be finished. All that was done is committed.
     """
     runs: list[_Run] = []
@@ -171,7 +171,8 @@ def run_arms(
         names = [name for name in everything(arm.config.stages) if name != "report"]
         if not runs:
             sampled = run_stages(arm, names[: names.index("sample-tasks") + 1])
-            require_held_out(read_dataset(store, sampled[-1].plan.location(TASKS), TASKS))
+            tasks = read_dataset(store, sampled[-1].plan.location(TASKS), TASKS)
+            require_held_out(tasks, arm.config.evaluate.splits)
         runs.append(_Run.read(store, arm, run_stages(arm, names)))
     require_same_tasks([item.trials for item in runs])
     found: list[ArmResult] = []
@@ -235,14 +236,19 @@ def _result(first: Sequence[_Run], runs: Sequence[_Run]) -> ArmResult:
     )
 
 
-def require_held_out(tasks: Iterable[Task]) -> None:
-    """Check that no training task shows what a held-out one is to find out.
+def require_held_out(tasks: Iterable[Task], splits: Collection[str]) -> None:
+    """Check that there are tasks to evaluate on, and that no training task shows what a held-out one is to find out.
+
+    Args:
+        splits: That are evaluated on.
 
     Raises:
-        InputError: A held-out task's services are all trained on, or a training task combines the same services (where
-            there is one only, the same tools).
+        InputError: There is no task of these splits, a held-out task's services are all trained on, or a training task
+            combines the same services (where there is one only, the same tools).
     """
     tasks = tuple(tasks)
+    if not any(task.split in splits for task in tasks):
+        raise InputError(f"there are no held-out tasks; raise tasks.count, or the shares of {' and '.join(splits)}")
     training = [task for task in tasks if task.split not in SPLITS]
     seen = {pin.name for task in training for pin in task.recipe.services}
     combined = {_combination(task) for task in training}
@@ -260,16 +266,12 @@ def _combination(task: Task) -> tuple[str, ...]:
 
 
 def require_same_tasks(arms: Sequence[Sequence[Trial]]) -> None:
-    """Check that arms were evaluated on the same tasks, and on some.
+    """Check that arms were evaluated on the same tasks.
 
     Raises:
-        InputError: There are no held-out tasks.
         CompoWorldError: Arms differ.
     """
-    evaluated = [frozenset((trial.task, trial.trial) for trial in trials) for trials in arms]
-    if not evaluated[0]:
-        raise InputError("there are no held-out tasks; raise tasks.count, or the shares of eval_combo and eval_service")
-    if len({frozenset(task for task, _ in found) for found in evaluated}) > 1:
+    if len({frozenset(trial.task for trial in trials) for trials in arms}) > 1:
         raise CompoWorldError("a bug: arms were evaluated on different tasks")
 
 

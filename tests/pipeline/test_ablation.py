@@ -11,6 +11,7 @@ import pytest
 from compoworld_core.cli import run_cli
 from compoworld_core.errors import CompoWorldError, InputError
 from compoworld_core.evaluation.figures import figures, gained
+from compoworld_core.evaluation.heldout import SPLITS
 from compoworld_core.evaluation.trial import Trial
 from compoworld_core.pipeline.ablation_table import plot, table
 from compoworld_core.pipeline.arms import (
@@ -143,7 +144,7 @@ def test_what_is_wrong_with_an_arm_is_said_with_its_line(line: str, message: str
             "training.sft.taught_tokens is not set: the arms of kinds learn from different conversations",
         ),
         (
-            "ablate: {compare: {room: {key: training.sft.context_tokens, values: [1024, 4096]}}}\\n",
+            "ablate: {compare: {room: {key: training.sft.context_tokens, values: [1024, 4096]}}}\n",
             "training.sft.taught_tokens is not set: the arms of room learn from different conversations",
         ),
         (
@@ -176,23 +177,31 @@ def test_held_out_tasks_have_what_no_training_task_has() -> None:
     first, *others = training.core
 
     require_held_out(
-        [training, task_of(2, "eval_combo", core=(first,)), task_of(3, "eval_service", core=("new", first))]
+        [training, task_of(2, "eval_combo", core=(first,)), task_of(3, "eval_service", core=("new", first))],
+        SPLITS,
     )
     with pytest.raises(InputError, match="of split eval_combo leaks: a training task combines"):
-        require_held_out([training, task_of(2, "eval_combo")])
+        require_held_out([training, task_of(2, "eval_combo")], SPLITS)
     alone = task_of(4, "rl", core=(first,))
     with pytest.raises(InputError, match=r"of split eval_combo leaks: a training task combines crm\.create_case, "):
-        require_held_out([alone, task_of(5, "eval_combo", core=(first,))])
+        require_held_out([alone, task_of(5, "eval_combo", core=(first,))], SPLITS)
     with pytest.raises(InputError, match="of split eval_service leaks: training tasks have all of"):
-        require_held_out([training, task_of(2, "eval_service", core=(first, *others[:1]))])
+        require_held_out([training, task_of(2, "eval_service", core=(first, *others[:1]))], SPLITS)
+
+
+def test_without_tasks_to_evaluate_on_nothing_is_trained() -> None:
+    tasks = [task_of(1, "sft"), task_of(2, "eval_combo", core=("crm",))]
+
+    with pytest.raises(InputError, match=r"no held-out tasks; raise tasks.count, or the shares of eval_service$"):
+        require_held_out(tasks, ("eval_service",))
+    with pytest.raises(InputError, match=r"the shares of eval_combo and eval_service$"):
+        require_held_out(tasks[:1], SPLITS)
 
 
 def test_arms_have_to_be_evaluated_on_the_same_tasks() -> None:
     require_same_tasks([trials(1), trials(5)])
     with pytest.raises(CompoWorldError, match="on different tasks"):
         require_same_tasks([trials(1), trials(1, tasks=9)])
-    with pytest.raises(InputError, match="there are no held-out tasks"):
-        require_same_tasks([[], []])
 
 
 def test_results_come_back_from_the_store_and_are_kept_once(tmp_path: Path) -> None:
