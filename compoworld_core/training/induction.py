@@ -20,8 +20,8 @@ _STRENGTH: Final = 2.5
 """How much what is taken over, which is less than an embedding, outweighs the token that stands here."""
 _SHARPNESS: Final = (4.0, 3.0)
 """Of the attention in each of the two layers: what the norms of queries and keys are multiplied by."""
-_UNASKED: Final = 0.1
-"""What heads that ask for nothing yet say of what they take over: the mean of all places, which is noise."""
+_UNASKED: Final = 1.5
+"""The same for heads that ask for nothing yet, whatever the width: the mean of all places is noise."""
 _QUIET: Final = 0.1
 """What the other heads say at first."""
 _FAST, _SLOW = 8, 14
@@ -62,7 +62,7 @@ def teach_repeating(model: Any) -> None:
             attention.v_proj.weight[torch.arange(len(told)), told] = 1.0
             for begin in range(0, sharing * head, head):
                 attention.q_proj.weight[begin + middle, 0] = 1.0  # where no key has anything: all places count the same
-                attention.o_proj.weight[told, begin + torch.arange(len(told))] = _UNASKED * strength
+                attention.o_proj.weight[told, begin + torch.arange(len(told))] = _UNASKED * _SCALE
         repeating = later[0]
         repeating.q_proj.weight[middle, 0] = 0
         repeating.q_proj.weight[slow, here] = 1.0
