@@ -1,8 +1,9 @@
 """A model in this process, as a policy: for trying a checkpoint without a server.
 
 It renders conversations and reads answers exactly as training and serving do, so a difference between its scores and a
-server's is a bug. Turns are taken one after the other, and each computes only what its conversation has got since the
-last: re-reading the whole of it every time costs most of the work.
+server's is a bug. Turns are taken one after the other in one thread, also after one that nobody waits for any more: all
+draw from torch's one generator. Each computes only what its conversation has got since the last: re-reading the whole
+of it every time costs most of the work.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import takewhile
 from pathlib import Path
 from random import Random
@@ -54,7 +56,7 @@ class LocalModel:
         self._model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=precision).to(device).eval()
         self._answer_tokens = answer_tokens
         self._temperature = temperature
-        self.turn = asyncio.Lock()
+        self.thread = ThreadPoolExecutor(1)
 
     def conversation(self, seed: str) -> Conversation:
         """The model, ready for one conversation.
@@ -87,7 +89,11 @@ class LocalModel:
             cache: What was computed for its beginning; extended by the rest and by the answer, less its last token.
             seed: Of the draws.
         """
-        drawing = {"do_sample": True, "temperature": self._temperature} if self._temperature else {"do_sample": False}
+        drawing: dict[str, Any] = {"do_sample": False}
+        if self._temperature:
+            # Where a checkpoint sets no top_k, transformers would draw from the likeliest 50, and vLLM draws from all.
+            top_k = self._model.generation_config.top_k or 0
+            drawing = {"do_sample": True, "temperature": self._temperature, "top_k": top_k}
         torch.manual_seed(seed)
         with torch.inference_mode():
             tokens = self._model.generate(
@@ -155,8 +161,8 @@ class Conversation:
 
     async def respond(self, messages: Sequence[Message], tools: Sequence[JsonObject]) -> AssistantMessage:
         """See `ChatModel.respond`."""
-        async with self._model.turn:
-            return await asyncio.to_thread(self._respond, messages, tools)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._model.thread, self._respond, messages, tools)
 
     def _respond(self, messages: Sequence[Message], tools: Sequence[JsonObject]) -> AssistantMessage:
         prompt = self._model.prompt_ids(messages, tools)

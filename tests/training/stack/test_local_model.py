@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,58 @@ def test_draws_follow_from_the_seed(base: Path, episode: Trajectory) -> None:
 
     assert first == again
     assert first != other
+
+
+@pytest.mark.parametrize(("own", "kept"), [(None, 0), (20, 20)])
+def test_draws_are_of_as_many_tokens_as_the_checkpoint_says(
+    base: Path, own: int | None, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = LocalModel(base, name="tiny", answer_tokens=1, temperature=1.0)
+    model._model.generation_config.top_k = own
+    given: dict[str, Any] = {}
+    generate = model._model.generate
+
+    def observed(*args: Any, **fields: Any) -> Any:
+        given.update(fields)
+        return generate(*args, **fields)
+
+    monkeypatch.setattr(model._model, "generate", observed)
+
+    said(model.conversation(""), (UserMessage(content="What day is it?"),))
+
+    assert given["top_k"] == kept
+
+
+def test_a_turn_that_nobody_waits_for_ends_before_the_next_begins(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = LocalModel(base, name="tiny", answer_tokens=1)
+    generate, begun, may_end = model.generate, threading.Event(), threading.Event()
+    ended: list[str] = []
+
+    def observed(*args: Any) -> list[int]:
+        is_first = not begun.is_set()
+        begun.set()
+        if is_first:
+            may_end.wait(60)
+        ids = generate(*args)
+        ended.append("first" if is_first else "second")
+        return ids
+
+    monkeypatch.setattr(model, "generate", observed)
+
+    async def turns() -> None:
+        first, second = (
+            asyncio.ensure_future(model.conversation("").respond((UserMessage(content="Hello."),), META_TOOLS))
+            for _ in range(2)
+        )
+        await asyncio.to_thread(begun.wait)
+        first.cancel()
+        await asyncio.wait([second], timeout=1)
+        may_end.set()
+        await second
+
+    asyncio.run(turns())
+
+    assert ended == ["first", "second"]
 
 
 def test_a_conversation_that_is_too_long_or_cannot_be_written_fails_alone(base: Path, episode: Trajectory) -> None:
