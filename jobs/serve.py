@@ -47,8 +47,8 @@ def work(telemetry: Telemetry) -> None:
         command = for_training(config, folder, given.port, given.gpus)
     else:
         os.chdir(folder.parent)
-        serving = Serving(folder=folder, engine=given.engine, host="0.0.0.0", gpus=given.gpus)
-        command = list(serving.command(given.port))
+        serving = Serving(folder=folder, engine=given.engine, gpus=given.gpus)
+        command = list(serving.command(given.port, host="0.0.0.0"))
     os.execv(command[0], command)
 
 

@@ -31,6 +31,7 @@ from compoworld_core.evaluation.secrets import is_secret_variable
 
 Engine = Literal["vllm", "transformers"]
 
+_START_S: Final = 1800.0
 _POLL_S: Final = 0.5
 _ANSWER_S: Final = 300.0
 _PROBE_TOOL: Final = {
@@ -79,34 +80,28 @@ class Serving(Data):
         folder: Of model and tokenizer; its name is what the server calls the model.
         engine: `vllm` is for GPUs, `transformers` for small models.
         python: Interpreter that has the engine installed; our own if left out.
-        host: Address that the server listens at.
-        port: A free one if left out.
         gpus: That the model is split over; for vLLM.
         context_tokens: Longest conversation; for vLLM, the model's own if left out.
         memory_share: That vLLM takes of each GPU's memory, or of the machine's where it computes on a CPU; what it
             takes by itself (nearly all) if left out.
-        start_s: Longest time until it answers.
     """
 
     folder: Path
     engine: Engine = "vllm"
     python: Path | None = None
-    host: str = "127.0.0.1"
-    port: int | None = None
     gpus: int = 1
-    context_tokens: int | None = None
+    context_tokens: int | None = Field(default=None, ge=1)
     memory_share: float | None = Field(default=None, gt=0, lt=1)
-    start_s: float = 1800.0
 
     @property
     def name(self) -> str:
         """What the server calls the model."""
         return self.folder.absolute().name
 
-    def command(self, port: int) -> tuple[str, ...]:
+    def command(self, port: int, host: str = "127.0.0.1") -> tuple[str, ...]:
         """The server's command line, to be run beside the checkpoint's folder: `transformers` knows no other name."""
         python = str((self.python or Path(sys.executable)).absolute())
-        listening = ("--host", self.host, "--port", str(port))
+        listening = ("--host", host, "--port", str(port))
         if self.engine == "transformers":
             program = "from transformers.cli.transformers import main; main()"
             return (python, "-c", program, "serve", self.name, *listening)
@@ -135,8 +130,7 @@ def served(serving: Serving, log: Path) -> Iterator[str]:
     """
     if not (serving.folder / "config.json").is_file():
         raise InputError(f"{serving.folder}: has no config.json, so it is no checkpoint that can be served")
-    port = serving.port or _free_port()
-    _require_free(port)
+    port = _free_port()
     base_url = f"http://127.0.0.1:{port}/v1"
     process = _start(serving.command(port), serving.folder.absolute().parent, log)
     try:
@@ -161,13 +155,13 @@ def _start(command: tuple[str, ...], place: Path, log: Path) -> subprocess.Popen
 
 
 def _await(process: subprocess.Popen[bytes], serving: Serving, base_url: str, log: Path) -> None:
-    deadline = time.monotonic() + serving.start_s
+    deadline = time.monotonic() + _START_S
     while True:
         if process.poll() is not None:
             raise CompoWorldError(f"{serving.engine} ended with {process.returncode}; the end of {log}:\n{tail(log)}")
         if time.monotonic() > deadline:
             raise CompoWorldError(
-                f"{serving.engine} did not answer within {serving.start_s:.0f} s; the end of {log}:\n{tail(log)}"
+                f"{serving.engine} did not answer within {_START_S:.0f} s; the end of {log}:\n{tail(log)}"
             )
         try:
             _ask(serving.name, base_url)
@@ -212,16 +206,6 @@ def _template(folder: Path) -> str:
     if config.is_file() and (template := read_json(config).maybe("chat_template")):
         return template.text()
     raise InputError(f"{folder}: has no chat template, neither chat_template.jinja nor in tokenizer_config.json")
-
-
-def _require_free(port: int) -> None:
-    """Whoever listens there already would be asked in the checkpoint's place."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise InputError(f"port {port}: cannot be served on: {error.strerror}; name another one") from None
 
 
 def _free_port() -> int:

@@ -40,6 +40,7 @@ class Wanted(Data):
     checkpoint: Path | None = None
     engine: Engine = "vllm"
     gpus: int = 1
+    context_tokens: int | None = None
     user: str | None = None
     judge: str | None = None
     harness: Path | None = None
@@ -94,7 +95,9 @@ def _run(benchmark: Benchmark, wanted: Wanted, llm: LlmConfig) -> Path:
         order = _order(benchmark, wanted, llm, _model(llm, wanted.model or ""))
         benchmark.run(order, benchmark.prepare(order))
         return order.out
-    serving = Serving(folder=wanted.checkpoint, engine=wanted.engine, gpus=wanted.gpus)
+    serving = Serving(
+        folder=wanted.checkpoint, engine=wanted.engine, gpus=wanted.gpus, context_tokens=wanted.context_tokens
+    )
     place = Endpoint(base_url="http://127.0.0.1:1/v1")  # until it is served: what it needs is checked before that
     order = _order(benchmark, wanted, llm, _at(llm, wanted.model, serving.name, place))
     benchmark.prepare(order)

@@ -51,6 +51,10 @@ def with_benchmarks(held_out: Callable[..., None]) -> Callable[..., None]:
             Literal["vllm", "transformers"], typer.Option("--engine", help="What serves a checkpoint.")
         ] = "vllm",
         gpus: Annotated[int, typer.Option("--gpus", min=1, help="GPUs that a served checkpoint is split over.")] = 1,
+        context_tokens: Annotated[
+            _Number,
+            typer.Option("--context-tokens", min=1, help="Longest conversation of a checkpoint that vLLM serves."),
+        ] = None,
         user: Annotated[_Text, typer.Option("--user", help="Who plays the user: a name in llm.models.")] = None,
         judge: Annotated[_Text, typer.Option("--judge", help="Who judges: a name in llm.models.")] = None,
         harness: Annotated[
@@ -109,9 +113,9 @@ def with_benchmarks(held_out: Callable[..., None]) -> Callable[..., None]:
             from compoworld_core.pipeline.config import load_config
 
             wanted = Wanted(
-                model=model, checkpoint=checkpoint, engine=engine, gpus=gpus, user=user, judge=judge, harness=harness,
-                python=python, revision=revision, out=out, limit=limit, trials=trials, concurrency=concurrency,
-                shards=shards, shard=shard, options=tuple(option or ()),
+                model=model, checkpoint=checkpoint, engine=engine, gpus=gpus, context_tokens=context_tokens, user=user,
+                judge=judge, harness=harness, python=python, revision=revision, out=out, limit=limit, trials=trials,
+                concurrency=concurrency, shards=shards, shard=shard, options=tuple(option or ()),
             )  # fmt: skip
             outcome = run(benchmark, wanted, load_config(config).llm)
         if store is not None:

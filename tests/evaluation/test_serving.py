@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -64,12 +63,13 @@ def test_vllm_is_told_parsers_name_and_layout(tmp_path: Path) -> None:
     folder = checkpoint(tmp_path / "model-7", XML + THINKS)
     serving = Serving(folder=folder, gpus=4, context_tokens=32768, memory_share=0.5)
 
-    command = serving.command(8123)
+    command = serving.command(8123, host="0.0.0.0")
 
     given = dict(pairwise(command))
     assert command[1:3] == ("-m", "vllm.entrypoints.openai.api_server")
     assert (given["--tool-call-parser"], given["--reasoning-parser"]) == ("qwen3_coder", "qwen3")
     assert (given["--served-model-name"], given["--port"], given["--tensor-parallel-size"]) == ("model-7", "8123", "4")
+    assert (given["--host"], dict(pairwise(serving.command(8123)))["--host"]) == ("0.0.0.0", "127.0.0.1")
     assert (given["--max-model-len"], given["--gpu-memory-utilization"]) == ("32768", "0.5")
     assert "--enable-auto-tool-choice" in command
 
@@ -103,14 +103,3 @@ def test_the_first_error_of_a_server_is_shown_though_much_follows(tmp_path: Path
         served(serving, tmp_path / "server.log"),
     ):
         pass
-
-
-def test_whoever_listens_already_is_not_asked_in_the_checkpoints_place(tmp_path: Path) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        serving = Serving(folder=checkpoint(tmp_path / "m", XML), port=port, python=tmp_path / "none")
-
-        with pytest.raises(InputError, match=f"port {port}: cannot be served on"), served(serving, tmp_path / "log"):
-            pass

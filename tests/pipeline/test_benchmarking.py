@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from compoworld_core.cli import run_cli
+from compoworld_core.errors import InputError
 from compoworld_core.evaluation.benchmarks import benchmarks
+from compoworld_core.evaluation.serving import Serving
 from compoworld_core.evaluation.trial import EVALUATIONS
 from compoworld_core.pipeline.benchmarking import collect, store_rows
 from compoworld_core.pipeline.comparing import compare_collections, stored_collections
@@ -58,6 +60,23 @@ def test_results_from_elsewhere_tell_headline_trials_errors_and_drops(
     assert [(gap["task"], gap["trial"]) for gap in document["drops"]] == [("two", 1)]
     assert [(gap["task"], gap["trial"]) for gap in document["missing"]] == [("two", 2)]
     assert document["stored"] is None
+
+
+def test_the_command_says_how_a_checkpoint_is_served(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def serving(**fields: Any) -> Serving:
+        asked.update(fields)
+        raise InputError("that is all")
+
+    monkeypatch.setattr("compoworld_core.pipeline.benchmarking.Serving", serving)
+    options = ["--checkpoint", "model", "--gpus", "2", "--context-tokens", "8192"]
+
+    told(capsys, "tau3-banking", *options, "--harness", str(tmp_path), code=InputError.exit_code)
+
+    assert asked == {"folder": Path("model"), "engine": "vllm", "gpus": 2, "context_tokens": 8192}
 
 
 def test_the_text_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

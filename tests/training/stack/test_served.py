@@ -73,7 +73,7 @@ def model(lesson: tuple[Task, JsonObject], tmp_path_factory: pytest.TempPathFact
 def test_a_served_model_calls_tools_and_solves_what_it_has_learnt(
     model: Path, lesson: tuple[Task, JsonObject], tmp_path: Path
 ) -> None:
-    serving = Serving(folder=model, engine="transformers", start_s=300)
+    serving = Serving(folder=model, engine="transformers")
 
     with served(serving, tmp_path / "server.log") as url:
         assert_knows(lesson, url, serving.name, tmp_path / "store")
