@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from random import Random
 from statistics import fmean, quantiles
@@ -42,18 +42,20 @@ def headline_interval(benchmark: Benchmark, collection: Collection) -> Interval 
 
 
 def _drawn_again(benchmark: Benchmark, rows: Sequence[Trial]) -> list[float]:
-    domains: dict[str, dict[str, list[Trial]]] = defaultdict(lambda: defaultdict(list))
+    domains: dict[str, dict[str, list[list[Trial]]]] = defaultdict(lambda: defaultdict(lambda: [[]]))
     for row in rows:
-        domains[row.domain][row.task].append(row)
+        domains[row.domain][row.task][0].append(row)
     random = Random(0)
     values = []
     for _ in range(_RESAMPLES):
-        sample = [
-            _renamed(row, number)
-            for tasks in domains.values()
-            for number, task in enumerate(random.choices(list(tasks), k=len(tasks)))
-            for row in tasks[task]
-        ]
+        sample: list[Trial] = []
+        for tasks in domains.values():
+            drawn: Counter[str] = Counter()
+            for name in random.choices(list(tasks), k=len(tasks)):
+                if drawn[name] == len(tasks[name]):
+                    tasks[name].append([_renamed(row, drawn[name]) for row in tasks[name][0]])
+                sample += tasks[name][drawn[name]]
+                drawn[name] += 1
         try:
             value = benchmark.measure(sample)[0].value
         except InputError:  # a part of a composite has no scored trial in this draw
@@ -64,5 +66,5 @@ def _drawn_again(benchmark: Benchmark, rows: Sequence[Trial]) -> list[float]:
 
 
 def _renamed(row: Trial, number: int) -> Trial:
-    """A trial of a task that may have been drawn twice."""
-    return Trial.model_construct(**{**row.__dict__, "task": f"{row.domain}/{number}"})
+    """A trial of a task that has been drawn so often already."""
+    return Trial.model_construct(**{**row.__dict__, "task": f"{row.task}\n{number}"})
