@@ -108,13 +108,11 @@ class Image:
             "source": "tmpfs",
             "options": ["nosuid", "nodev", "mode=1777"],
         }
-        names = {
-            "destination": "/etc/resolv.conf",
-            "type": "bind",
-            "source": "/etc/resolv.conf",
-            "options": ["bind", "ro"],
-        }
-        spec["mounts"] += [scratch, names]
+        names = [
+            {"destination": file, "type": "bind", "source": file, "options": ["bind", "ro"]}
+            for file in ("/etc/resolv.conf", "/etc/hosts")
+        ]
+        spec["mounts"] += [scratch, *names]
         return spec
 
 
