@@ -76,5 +76,11 @@ def test_the_tiny_model_fits_a_laptop() -> None:
 
 
 def test_both_sizes_of_cluster_and_the_smaller_machines_are_served() -> None:
-    assert {path.stem for path in FILES} == {"laptop", "qwen3-1.7b-1x1", "qwen3.6-35b-2x8", "qwen3.6-35b-4x8"}
+    assert {path.stem for path in FILES} == {
+        "laptop",
+        "one-service",
+        "qwen3-1.7b-1x1",
+        "qwen3.6-35b-2x8",
+        "qwen3.6-35b-4x8",
+    }
     assert len(ON_GPUS) == 3
