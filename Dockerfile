@@ -30,6 +30,8 @@ ARG AUTOMATIONBENCH_COMMIT=
 ARG AUTOMATIONBENCH_PYTHON=3.12
 ARG WILDCLAWBENCH_COMMIT=
 ARG WILDCLAWBENCH_PYTHON=3.12
+# Where their sources come from: each stage asks for it, so that what was built from one place is not taken for another.
+ARG HARNESS_SOURCE=https://github.com
 
 
 # The base with the user that all images run as.
@@ -140,13 +142,13 @@ CMD ["--help"]
 # Harnesses: `get-harness` unpacks one and installs it with uv, with a Python of its own where the base has another.
 FROM uv AS harness
 COPY locks/get-harness.sh /opt/uv/bin/get-harness
-ARG HARNESS_SOURCE=https://github.com
-ENV HARNESS_SOURCE=$HARNESS_SOURCE UV_PYTHON_INSTALL_DIR=/opt/harness/.python
+ENV UV_PYTHON_INSTALL_DIR=/opt/harness/.python
 
 
 FROM harness AS harness-automationbench
 ARG AUTOMATIONBENCH_COMMIT
 ARG AUTOMATIONBENCH_PYTHON
+ARG HARNESS_SOURCE
 RUN get-harness zapier/AutomationBench "$AUTOMATIONBENCH_COMMIT" "$AUTOMATIONBENCH_PYTHON" --editable .
 
 FROM job AS eval-automationbench
@@ -169,6 +171,7 @@ COPY --from=harness-skillsbench /opt/harness /opt/harness
 FROM harness AS harness-vitabench
 ARG VITABENCH_COMMIT
 ARG VITABENCH_PYTHON
+ARG HARNESS_SOURCE
 RUN get-harness meituan-longcat/vitabench "$VITABENCH_COMMIT" "$VITABENCH_PYTHON" --editable .
 
 FROM job AS eval-vitabench
@@ -180,6 +183,7 @@ COPY --from=harness-vitabench /opt/harness /opt/harness
 FROM harness AS harness-vitabench2
 ARG VITABENCH2_COMMIT
 ARG VITABENCH2_PYTHON
+ARG HARNESS_SOURCE
 RUN get-harness meituan-longcat/VitaBench-2.0 "$VITABENCH2_COMMIT" "$VITABENCH2_PYTHON" --editable .
 
 FROM job AS eval-vitabench2
@@ -191,7 +195,9 @@ COPY --from=harness-vitabench2 /opt/harness /opt/harness
 FROM harness AS harness-tau3-banking
 ARG TAU3_BANKING_COMMIT
 ARG TAU3_BANKING_PYTHON
-RUN get-harness sierra-research/tau2-bench "$TAU3_BANKING_COMMIT" "$TAU3_BANKING_PYTHON" --editable '.[knowledge]'
+ARG HARNESS_SOURCE
+RUN get-harness sierra-research/tau2-bench "$TAU3_BANKING_COMMIT" "$TAU3_BANKING_PYTHON" --editable '.[knowledge]' \
+    'audioop-lts; python_version >= "3.13"'
 
 FROM job AS eval-tau3-banking
 ARG TAU3_BANKING_COMMIT
@@ -202,6 +208,7 @@ COPY --from=harness-tau3-banking /opt/harness /opt/harness
 FROM harness AS harness-deepplanning
 ARG DEEPPLANNING_COMMIT
 ARG DEEPPLANNING_PYTHON
+ARG HARNESS_SOURCE
 RUN get-harness QwenLM/Qwen-Agent "$DEEPPLANNING_COMMIT" "$DEEPPLANNING_PYTHON" --requirement benchmark/deepplanning/requirements.txt
 
 FROM job AS eval-deepplanning
@@ -213,6 +220,7 @@ COPY --from=harness-deepplanning /opt/harness /opt/harness
 FROM harness AS harness-wildclawbench
 ARG WILDCLAWBENCH_COMMIT
 ARG WILDCLAWBENCH_PYTHON
+ARG HARNESS_SOURCE
 RUN get-harness InternLM/WildClawBench "$WILDCLAWBENCH_COMMIT" "$WILDCLAWBENCH_PYTHON" --requirement requirements.txt
 
 FROM job AS eval-wildclawbench
@@ -224,6 +232,7 @@ COPY --from=harness-wildclawbench /opt/harness /opt/harness
 FROM harness AS harness-ale
 ARG ALE_COMMIT
 ARG ALE_PYTHON
+ARG HARNESS_SOURCE
 RUN get-harness rdi-berkeley/agents-last-exam "$ALE_COMMIT" "$ALE_PYTHON" --editable .
 
 FROM job AS eval-ale

@@ -130,7 +130,7 @@ def _missing(needs: Needs) -> Iterator[str]:
         else:
             if ran.returncode != 0:
                 *_, reason = ["it does not say why", *ran.stderr.strip().splitlines()]
-            yield f"its tasks are containers, and docker has no server: {reason}"
+                yield f"its tasks are containers, and docker has no server: {reason}"
 
 
 def _ask_interpreter(interpreter: Path, module: str, package: str) -> dict[str, object]:

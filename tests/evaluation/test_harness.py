@@ -93,15 +93,27 @@ def test_containers_need_a_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         require("b", PIN, Needs(docker=True), {}, given)
 
 
+def test_a_docker_that_answers_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = asked(tmp_path, monkeypatch)
+    docker(tmp_path, "0", monkeypatch)
+
+    require("b", PIN, Needs(docker=True), {}, given)
+
+
+def docker(folder: Path, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The only program there is: a docker that ends with a code, or with words."""
+    program = folder / "docker"
+    program.write_text(f"#!{sys.executable}\nimport sys\nsys.exit({says})\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+
+
 @pytest.mark.parametrize(
     ("says", "told"), [("'a warning\\ncannot connect'", "cannot connect"), ("1", "it does not say why")]
 )
 def test_the_docker_has_to_answer(says: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = asked(tmp_path, monkeypatch)
-    docker = tmp_path / "docker"
-    docker.write_text(f"#!{sys.executable}\nimport sys\nsys.exit({says})\n")
-    docker.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
+    docker(tmp_path, says, monkeypatch)
 
     with pytest.raises(InputError, match=f"docker has no server: {told}$"):
         require("b", PIN, Needs(docker=True), {}, given)
