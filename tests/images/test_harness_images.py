@@ -77,7 +77,7 @@ def evaluated(image: Image, work: Path, server: LlmServer, name: str, *arguments
     assert done.returncode == 0, done.stderr
     told: dict[str, Any] = json.loads(done.stdout)
     assert (told["trials"], told["errors"], told["drops"], told["missing"]) == (2, [], [], [])
-    assert told["setting"]["harness"] == benchmark(name).pin.commit
+    assert told["versions"]["harness"] == benchmark(name).pin.commit
     assert not any(CANARY in file.read_text() for file in (work / "out").rglob("*") if file.is_file())
     return told
 
