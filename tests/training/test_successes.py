@@ -50,7 +50,8 @@ def test_turns_are_trained_on_and_what_lies_between_them_is_not() -> None:
 
 def test_what_is_written_is_read_whatever_characters_it_has(tmp_path: Path) -> None:
     odd = "one\u2028two\u2029three\u0085four\r\nfive\x0bsix"
-    stored = STORED.model_copy(update={"messages": (*PROMPT, {"role": "assistant", "content": odd})})
+    messages = (*PROMPT, {"role": "assistant", "content": odd})
+    stored = StoredSuccess(task_id="task", success=STORED.success, messages=messages)
 
     write_successes([stored, STORED], tmp_path / "successes.jsonl")
 
