@@ -67,7 +67,7 @@ class _Turns:
         done = self._generate(ids, attention_mask=read.long(), cache=self._cache, **others)
         self._ids = done[:, :-1]
         surplus = self._cache.get_seq_length() - self._ids.shape[1]
-        if surplus and self._cache.is_croppable:  # this process kept step with others, whose answers were longer
+        if surplus > 0 and self._cache.is_croppable:  # this process kept step with others, whose answers were longer
             self._cache.crop(-surplus)
         answered = done[:, ids.shape[1] :]
         self._read = pad(read, (0, answered.shape[1] - 1), value=True)
