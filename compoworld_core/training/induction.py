@@ -18,10 +18,10 @@ _SCALE: Final = 0.05
 """Standard deviation of embeddings: small, or the model is so sure of what it repeats that it learns nothing else."""
 _STRENGTH: Final = 2.5
 """How much what is taken over, which is less than an embedding, outweighs the token that stands here."""
+_UNASKED: Final = 1.5
+"""The same of heads that ask for nothing yet, whatever the width: the mean of all places is noise."""
 _SHARPNESS: Final = (4.0, 3.0)
 """Of the attention in each of the two layers: what the norms of queries and keys are multiplied by."""
-_UNASKED: Final = 1.5
-"""The same for heads that ask for nothing yet, whatever the width: the mean of all places is noise."""
 _QUIET: Final = 0.1
 """What the other heads say at first."""
 _FAST, _SLOW = 8, 14

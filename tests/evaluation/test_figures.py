@@ -83,6 +83,7 @@ def test_models_are_compared_on_the_tasks_that_both_were_scored_on() -> None:
     passed = gained(before, after)["passed"]
 
     assert (passed.tasks, passed.difference, passed.wins, passed.losses) == (3, 1, 3, 0)
+    assert passed.interval.low <= 0, "three tasks show nothing"
 
 
 def test_each_phase_of_training_is_compared_with_the_one_before() -> None:

@@ -1,6 +1,6 @@
 """What a tiny model learns of one service, on tasks that combine its tools as no training task does.
 
-Some forty minutes on two cores; a run that was interrupted goes on in the store that `LEARNING_STORE` names.
+Half an hour on two cores; a run that was interrupted goes on in the store that `LEARNING_STORE` names.
 """
 
 from __future__ import annotations
@@ -67,4 +67,5 @@ def test_a_fine_tuned_model_is_between_those_that_do_nothing_and_the_oracle(run:
     assert known(by_model["base"].valid_calls) < 0.02
     assert known(by_model["sft"].valid_calls) >= 0.9
     assert [known(by_model[name].passed) for name in ("no-op", "random", "base")] == [0, 0, 0]
+    assert known(by_model["no-op"].earned) == 0 < known(by_model["sft"].earned)
     assert 0.1 < known(by_model["sft"].passed) < known(by_model["oracle"].passed) == 1
