@@ -140,7 +140,8 @@ def _leaks(entry: Path, known: set[int], root: int) -> Iterator[str]:
     if any(key in command for key in KEYS.values()):
         yield f"command line: {command}"
     is_ours = "compoworld_core.cli" in command or "multiprocessing" in command
-    if any(key in environment for key in KEYS.values()) and not is_ours:
+    is_pythons = command == "uname\0-p\0"  # how the module `platform` learns the processor, once per process
+    if any(key in environment for key in KEYS.values()) and not is_ours and not is_pythons:
         yield f"environment: {command}"
 
 
