@@ -12,15 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from trl import GRPOTrainer
-
 from compoworld_core.training.continuation import continued_turns
 from compoworld_core.training.distributed import gathered
+from compoworld_core.training.scoring import ScoringTrainer
 
 Prompts = list[list[int]]
 
 
-class TurnsTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is untyped
+class TurnsTrainer(ScoringTrainer):
     """A trainer whose processes ask the model equally often, with equally many prompts where that matters."""
 
     _longest_prompt = 0

@@ -64,6 +64,7 @@ class WorldTrainer(TurnsTrainer):
             completion_ids[place], tool_mask[place], completions[place] = self._successes.rollout(success)
             if logprobs is not None:
                 logprobs[place] = [None] * len(completion_ids[place])  # was not sampled: nothing to correct for
+        self._note_own(tool_mask)
         return prompt_ids, completion_ids, tool_mask, completions, logprobs, *others
 
 
