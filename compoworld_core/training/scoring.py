@@ -19,7 +19,7 @@ _UNLABELLED = -100
 """What the head passes over."""
 
 Scores = tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]
-"""Log-probabilities and entropies [rows, completion tokens], and the router's loss, asked for of one micro-batch only."""
+"""Log-probabilities and entropies [rows, completion tokens], and the router's loss where there is one micro-batch."""
 
 
 class ScoringTrainer(GRPOTrainer):  # type: ignore[misc]  # TRL is untyped

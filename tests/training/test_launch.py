@@ -92,6 +92,12 @@ def test_processes_of_a_node_share_its_cores() -> None:
     assert "OMP_NUM_THREADS" not in variables(Layout(), {"OMP_NUM_THREADS": "3"}, 2)
 
 
+def test_large_tensors_get_large_pages_where_the_allocator_is_not_set_up_already() -> None:
+    assert "hugetlb" in variables(Layout(device="cpu"), {}, 2)["GLIBC_TUNABLES"]
+    assert "GLIBC_TUNABLES" not in variables(Layout(device="cpu"), {"GLIBC_TUNABLES": "glibc.malloc.arena_max=1"}, 2)
+    assert "GLIBC_TUNABLES" not in variables(Layout(), {}, 2)
+
+
 def run(folder: Path, source: str, layout: Layout | None = None) -> list[str]:
     """Launch a module with this source; the lines that it printed."""
     (folder / "worker.py").write_text(f"import os, signal, sys, time\n{source}\n", encoding="utf-8")
