@@ -1,8 +1,9 @@
-"""The held-out suite: tasks of combinations and of services that no training task has, judged by their rubrics.
+"""The held-out suite: tasks that nobody trained on, the further from training the harder, judged by their rubrics.
 
-The suite's domains are its splits: `eval_combo` has known services in combinations that are kept back (of tools, where
-a task has one service), `eval_service` services that are. Whoever works on them does so through the rollouts' own
-runner, and the grader is the rubric, so the same answers always give the same trials.
+The suite's domains are its splits: `eval_task` has new tasks of what training knows, `eval_combo` known services in
+combinations that are kept back (of tools, where a task has one service), `eval_service` services that are. Whoever works
+on them does so through the rollouts' own runner, and the grader is the rubric, so the same answers always give the same
+trials.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from compoworld_core.worlds.catalogue import Catalogue
 from compoworld_core.worlds.world import open_world
 
 BENCHMARK: Final = "held-out"
-SPLITS: Final[tuple[Split, ...]] = ("eval_combo", "eval_service")
+SPLITS: Final[tuple[Split, ...]] = ("eval_task", "eval_combo", "eval_service")
 
 _THE_POLICY_S: Final[tuple[ErrorKind, ...]] = ("policy", "limit")
 """Errors that a policy has to answer for: its trial is scored. Others say nothing about it."""

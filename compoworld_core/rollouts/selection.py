@@ -34,6 +34,7 @@ Reason = Literal[
     "kept",
     "sft",
     "rl",
+    "eval_task",
     "eval_combo",
     "eval_service",
     "not_well_formed",

@@ -13,7 +13,7 @@ from compoworld_core.storage.digest import digest
 from compoworld_core.tasks.rubric import Rubric
 from compoworld_core.worlds.recipe import WorldRecipe
 
-Split = Literal["sft", "rl", "eval_combo", "eval_service"]
+Split = Literal["sft", "rl", "eval_task", "eval_combo", "eval_service"]
 Difficulty = Literal["easy", "pair", "standard", "single"]
 
 

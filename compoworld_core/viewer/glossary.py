@@ -47,6 +47,7 @@ OMITTED: Final[Mapping[str, str]] = {
 SPLITS: Final[Mapping[Split, str]] = {
     "sft": "for training: verified trajectories of these tasks are what a model imitates",
     "rl": "for training: a model works on these tasks itself and is rewarded by their rubrics",
+    "eval_task": "held out for evaluation: new tasks, with services in combinations that training tasks have, too",
     "eval_combo": "held out for evaluation: combinations that no training task has, of services or of the tools of one",
     "eval_service": "held out for evaluation: with services that no training task visits",
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self, get_args
 
 from pydantic import BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 TASKS_PER_SHARD: Final = {"oracle": 20, "llm": 1000}
 """Teachers wait most of the time, so one process serves many tasks; an oracle keeps it busy."""
 
-_SPLITS: Final[dict[str, tuple[Split, ...]]] = {"oracle": ("sft", "rl", "eval_combo", "eval_service"), "llm": ("sft",)}
+_SPLITS: Final[dict[str, tuple[Split, ...]]] = {"oracle": get_args(Split), "llm": ("sft",)}
 _ORACLES: Final = 2
 """Oracles side by side: they never wait, so more would only hold more worlds in memory."""
 
