@@ -1,9 +1,9 @@
 """The held-out suite: tasks that nobody trained on, the further from training the harder, judged by their rubrics.
 
 The suite's domains are its splits: `eval_task` has new tasks of what training knows, `eval_combo` known services in
-combinations that are kept back (of tools, where a task has one service), `eval_service` services that are. Whoever works
-on them does so through the rollouts' own runner, and the grader is the rubric, so the same answers always give the same
-trials.
+combinations that are kept back (of tools, where a task has one service), `eval_service` services that are. Whoever
+works on them does so through the rollouts' own runner, and the grader is the rubric, so the same answers always give
+the same trials.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def test_what_is_wrong_with_an_arm_is_said_with_its_line(line: str, message: str
         ),
         (
             "evaluate: {splits: [rl]}\nablate: {compare: {it: {key: training.sft.epochs, values: [1, 2]}}}\n",
-            "evaluate.splits: tasks of rl are trained on; use eval_combo, eval_service",
+            "evaluate.splits: tasks of rl are trained on; use eval_task, eval_combo, eval_service",
         ),
     ],
 )
@@ -194,7 +194,7 @@ def test_without_tasks_to_evaluate_on_nothing_is_trained() -> None:
 
     with pytest.raises(InputError, match=r"no held-out tasks; raise tasks.count, or the shares of eval_service$"):
         require_held_out(tasks, ("eval_service",))
-    with pytest.raises(InputError, match=r"the shares of eval_combo and eval_service$"):
+    with pytest.raises(InputError, match=r"the shares of eval_task and eval_combo and eval_service$"):
         require_held_out(tasks[:1], SPLITS)
 
 

@@ -32,7 +32,7 @@ from tests.pipeline.test_teachers import recorded
 from tests.rollouts.complaint import SERVICES as NAMES
 from tests.rollouts.complaint import complaint_task, open_catalogue
 
-SPLITS: tuple[Split, ...] = ("sft", "eval_combo", "rl", "eval_service", "eval_combo")
+SPLITS: tuple[Split, ...] = ("sft", "eval_combo", "rl", "eval_service", "eval_combo", "eval_task")
 INPUTS = {item.name: DatasetLocation(dataset=item.name, key="given") for item in (SERVICES, TASKS)}
 PRICE = Price(prompt=Decimal(2), completion=Decimal(10))
 
@@ -74,7 +74,7 @@ def test_references_bound_what_can_be_reached_on_the_held_out_tasks(tasks: list[
 
     made = rows(store, evaluated(store, EvaluateConfig()))
 
-    held_out = [(task.id, task.split) for task in tasks if task.split in ("eval_combo", "eval_service")]
+    held_out = [(task.id, task.split) for task in tasks if task.split.startswith("eval_")]
     assert [(row.model, row.task, row.domain) for row in made] == [
         (name, *task) for name in ("no-op", "oracle", "random") for task in held_out
     ]
@@ -117,12 +117,12 @@ def test_a_model_behind_an_endpoint_is_tried_as_often_as_wanted(
     result = evaluated(store, EvaluateConfig(trials={"student": 2}, models=models, concurrency=1))
 
     made = rows(store, result)
-    assert [(row.trial, row.passed) for row in made] == [(0, True), (1, False)] * 3
+    assert [(row.trial, row.passed) for row in made] == [(0, True), (1, False)] * 4
     assert all(row.versions["model"] == "student-1" for row in made)
     (sidecar,) = read_sidecars(store, result.plan.location(EVALUATIONS))
     assert sum(row.usd or 0 for row in made) == pytest.approx(sum(float(entry["usd"]) for entry in sidecar["spend"]))
     (cost,) = cost_of(store, GRAPH, recorded(store, result), SelectionRules())
-    assert (cost.stage, cost.unit, cost.size) == ("evaluate", "scored trials", 6)
+    assert (cost.stage, cost.unit, cost.size) == ("evaluate", "scored trials", 8)
 
 
 # What it reads

@@ -77,7 +77,7 @@ def test_call_names_the_tool_before_its_arguments_also_after_storage(
     assert '"arguments": {"tool_name": "search_messages", "arguments": {' in fresh
 
 
-@pytest.mark.parametrize("split", ["eval_combo", "eval_service"])
+@pytest.mark.parametrize("split", ["eval_task", "eval_combo", "eval_service"])
 def test_evaluation_is_never_exported_whoever_selected_it(split: Split, catalogue: Catalogue) -> None:
     task = complaint_task(split=split)
     trajectory = rollout(task, catalogue)

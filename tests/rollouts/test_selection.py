@@ -83,14 +83,14 @@ def test_only_verified_and_well_formed_conversations_are_kept(
     assert reasons([success, failed, malformed], task, with_failures) == ["kept", "kept", "not_well_formed"]
 
 
-@pytest.mark.parametrize("split", ["rl", "eval_combo", "eval_service"])
+@pytest.mark.parametrize("split", ["rl", "eval_task", "eval_combo", "eval_service"])
 def test_other_splits_are_left_out_by_name(split: Split, catalogue: Catalogue) -> None:
     task = complaint_task(split=split)
 
     assert reasons([rollout(task, catalogue)], task) == [split]
 
 
-@pytest.mark.parametrize("split", ["eval_combo", "eval_service"])
+@pytest.mark.parametrize("split", ["eval_task", "eval_combo", "eval_service"])
 def test_evaluation_cannot_be_selected(split: Split) -> None:
     with pytest.raises(ValueError, match="never exported"):
         SelectionRules(split=split)

@@ -50,7 +50,7 @@ def test_other_processes_decide_the_same() -> None:
 
 def held_out_setting() -> tuple[Catalogue, list[ServiceTools], list[Attempt]]:
     catalogue, tools = catalogue_of(6)
-    shares = {"sft": 1.0, "rl": 1.0, "eval_combo": 1.0, "eval_service": 1.0}
+    shares = {"sft": 1.0, "rl": 1.0, "eval_task": 1.0, "eval_combo": 1.0, "eval_service": 1.0}
     settings = TaskSettings(count=12, seed=2, held_out_services=0.3, held_out_combinations=0.3, shares=shares)
     return catalogue, tools, list(sample_tasks(settings, tools, catalogue, 0, 1))
 
@@ -58,7 +58,7 @@ def held_out_setting() -> tuple[Catalogue, list[ServiceTools], list[Attempt]]:
 def test_training_tasks_never_see_what_is_held_out() -> None:
     _, _, attempts = held_out_setting()
 
-    assert {item.split for item in attempts} == {"sft", "rl", "eval_combo", "eval_service"}
+    assert {item.split for item in attempts} == {"sft", "rl", "eval_task", "eval_combo", "eval_service"}
     for item in attempts:
         held_out = [name for name in item.core if is_held_out(name, 0.3)]
         combination = is_held_out_combination(item.core, 0.3)
