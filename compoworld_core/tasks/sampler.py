@@ -56,7 +56,6 @@ class TaskSettings(Data):
             tools that a task calls where its profile has one core service.
         shares: How many tasks of each split are wanted, relative to each other.
         services: Names of the services that tasks are made of; all that have admitted tools if left out.
-        tools: Full names of tools; of services that have some of them, tasks are made of no others.
         weighted_walks: Prefer walks along which values can flow to uniformly drawn ones.
         attempts_per_task: Attempts after which a shard gives up, per task that it should make.
     """
@@ -69,7 +68,6 @@ class TaskSettings(Data):
     held_out_combinations: float = Field(default=0.15, ge=0, lt=1)
     shares: dict[Split, float] = Field(default_factory=_default_shares)
     services: tuple[str, ...] = ()
-    tools: tuple[str, ...] = ()
     weighted_walks: bool = False
     attempts_per_task: int = Field(default=24, ge=1)
 
@@ -222,8 +220,7 @@ class Draws:
     """
 
     def __init__(self, settings: TaskSettings, services: Sequence[ServiceTools]) -> None:
-        chosen = _chosen({item.package.name: item for item in services if item.tools}, settings.services)
-        self.tools = _narrowed(chosen, settings.tools)
+        self.tools = _chosen({item.package.name: item for item in services if item.tools}, settings.services)
         self._settings = settings
         self._exchanges = {name: exchange_of(item.package, item.tools) for name, item in self.tools.items()}
         names = sorted(self.tools)
@@ -334,20 +331,6 @@ def _chosen(tools: dict[str, ServiceTools], names: Sequence[str]) -> dict[str, S
             f"{', '.join(sorted(tools))}"
         )
     return {name: tools[name] for name in names} if names else tools
-
-
-def _narrowed(services: dict[str, ServiceTools], names: Sequence[str]) -> dict[str, ServiceTools]:
-    wanted: dict[str, set[str]] = {}
-    for name in names:
-        service, _, tool = name.partition(".")
-        if service not in services or tool not in services[service].tools:
-            known = min(f"{service}.{tool}" for service, item in services.items() for tool in item.tools)
-            raise InputError(f"tasks.tools: {name!r} is no admitted tool of these services, as {known} is")
-        wanted.setdefault(service, set()).add(tool)
-    return {
-        service: item._replace(tools=tuple(tool for tool in item.tools if tool in wanted.get(service, item.tools)))
-        for service, item in services.items()
-    }
 
 
 class _Planner:

@@ -140,29 +140,6 @@ def test_tasks_are_made_of_the_services_that_are_named(library_services: Service
     assert {service.name for task in made for service in task.recipe.services} <= {"crm", "mail"}
 
 
-def test_tasks_are_made_of_the_tools_that_are_named(library_services: Services) -> None:
-    catalogue, tools = library_services
-    only = ("crm.search_accounts", "crm.log_activity")
-    settings = TaskSettings(
-        count=3, profile="easy", held_out_services=0, held_out_combinations=0, services=("crm", "mail"), tools=only
-    )
-
-    made = [item.task for item in sample_tasks(settings, tools, catalogue, 0, 1) if item.task]
-
-    used = {name for task in made for name in task.solution.tools}
-    assert {name for name in used if name.startswith("crm.")} <= {*only}
-    assert used - {*only} <= {f"mail.{tool}" for item in tools for tool in item.tools if item.package.name == "mail"}
-
-
-@pytest.mark.parametrize("name", ["crm.fly", "log_activity", "marketing.send"])
-def test_a_tool_that_is_not_there_is_told(library_services: Services, name: str) -> None:
-    catalogue, tools = library_services
-    settings = TaskSettings(services=("crm",), tools=("crm.log_activity", name), profile="easy")
-
-    with pytest.raises(InputError, match=rf"tasks.tools: '{name}' is no admitted tool of these services, as crm\."):
-        next(sample_tasks(settings, tools, catalogue, 0, 1))
-
-
 def test_a_name_that_no_service_has_is_refused_with_those_there_are(library_services: Services) -> None:
     settings = TaskSettings(services=("crm", "marketing"), profile="easy")
 
