@@ -79,7 +79,6 @@ def test_both_sizes_of_cluster_and_the_smaller_machines_are_served() -> None:
     assert {path.stem for path in FILES} == {
         "laptop",
         "one-service",
-        "reinforcement",
         "qwen3-1.7b-1x1",
         "qwen3.6-35b-2x8",
         "qwen3.6-35b-4x8",

@@ -1,4 +1,4 @@
-"""A run of the product, and what it made."""
+"""A command of the product that has ended, and what it left in its store."""
 
 from __future__ import annotations
 
@@ -8,27 +8,25 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from compoworld_core.evaluation.figures import Figure
-from compoworld_core.storage import DatasetLocation, DatasetType, open_store, read_dataset
+from compoworld_core.pipeline.stage import Input
+from compoworld_core.storage import DatasetLocation, DatasetType, open_store
 
-CONFIGS = Path(__file__).parents[3] / "configs" / "training"
+ONE_SERVICE = Path(__file__).parents[3] / "configs" / "training" / "one-service.yaml"
 
 
-class Run:
-    """A finished run; one that was interrupted in this store goes on."""
+class FinishedRun:
+    """A run, or one stage of it; what was interrupted in this store goes on."""
 
-    def __init__(self, store: str, config: Path) -> None:
+    def __init__(self, store: str, config: Path, verb: str = "run") -> None:
+        self.uri = store
         self.store = open_store(store)
-        command = [sys.executable, "-m", "compoworld_core.cli", "run", "--config", str(config), "--json"]
+        command = [sys.executable, "-m", "compoworld_core.cli", verb, "--config", str(config), "--json"]
         done = subprocess.run([*command, "--store", store, "--workers", "2"], stdout=subprocess.PIPE, check=True)
         stages = json.loads(done.stdout)["stages"]
         self._made = {name: made["uri"] for stage in stages for name, made in stage["datasets"].items()}
 
-    def rows(self, kind: DatasetType[Any]) -> list[Any]:
-        key = self._made[kind.name].rpartition("/")[2]
-        return list(read_dataset(self.store, DatasetLocation(dataset=kind.name, key=key), kind))
+    def location(self, kind: DatasetType[Any]) -> DatasetLocation:
+        return DatasetLocation(dataset=kind.name, key=self._made[kind.name].rpartition("/")[2])
 
-
-def known(figure: Figure) -> float:
-    assert figure.value is not None
-    return figure.value
+    def rows(self, kind: DatasetType[Any]) -> Input[Any]:
+        return Input(self.store, self.location(kind), kind)
