@@ -1,8 +1,8 @@
 """What a tiny model learns of one service, and what reinforcement adds to it, on tasks that nobody trained on.
 
-The tasks that judge it void an invoice and do nothing else; fine-tuning shows that only beside other work. Reinforcement
-practises such tasks, too, drawn with another seed. An hour and a half on two cores; what was interrupted goes on in the
-folder that `LEARNING_STORE` names.
+The tasks that judge it void an invoice and do nothing else; fine-tuning shows that only beside other work.
+Reinforcement practises such tasks, too, drawn with another seed. An hour and a half on two cores; what was interrupted
+goes on in the folder that `LEARNING_STORE` names.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -148,7 +147,7 @@ def test_a_fine_tuned_model_is_between_those_that_do_nothing_and_the_oracle(run:
 
 
 def test_reinforcement_earns_more_than_what_it_began_with(
-    run: FinishedRun, fine_tuned: Path, practice: Path, folder: Path, capsys: pytest.CaptureFixture[Any]
+    run: FinishedRun, fine_tuned: Path, practice: Path, folder: Path
 ) -> None:
     tasks = [task for task in run.rows(TASKS) if task.split == "eval_combo"]
 
@@ -157,9 +156,7 @@ def test_reinforcement_earns_more_than_what_it_began_with(
         trial for seed in SEEDS for trial in tried(run, reinforced(run, fine_tuned, practice, folder, seed), tasks)
     ]
 
-    gain = gained(before, after)
-    with capsys.disabled():
-        print(gain)
-    assert len(after) == len(SEEDS) * gain["earned"].tasks
-    assert gain["earned"].tasks >= 100
-    assert gain["earned"].interval.low > 0
+    earned = gained(before, after)["earned"]
+    assert len(after) == len(SEEDS) * earned.tasks
+    assert earned.tasks >= 100
+    assert earned.interval.low > 0
