@@ -98,17 +98,17 @@ def reinforced(run: FinishedRun, fine_tuned: Path, practice: Path, folder: Path,
     return out / "model"
 
 
-def tried(run: FinishedRun, model: Path, tasks: list[Task]) -> list[Trial]:
-    """A model's trials, with its likeliest tokens."""
+def tried(run: FinishedRun, model: Path, tasks: list[Task], seed: int) -> list[Trial]:
+    """A model's trials, one of each task, at the temperature that reinforcement explores with."""
     from compoworld_core.training.local_model import LocalModel
 
-    local = LocalModel(model, name=model.parent.name, answer_tokens=160)
+    local = LocalModel(model, name=model.parent.name, answer_tokens=160, temperature=REINFORCEMENT.temperature)
 
     async def work() -> list[Trial]:
         trials = run_trials(
             tasks,
             open_catalogue(run.rows(SERVICES), None),
-            lambda task, trial: local.conversation(f"{task.id}/{trial}"),
+            lambda task, trial: local.conversation(f"{seed}/{task.id}/{trial}"),
             model=local.name,
             trials=1,
             limits=EpisodeLimits(max_steps=14),
@@ -151,12 +151,14 @@ def test_reinforcement_earns_more_than_what_it_began_with(
 ) -> None:
     tasks = [task for task in run.rows(TASKS) if task.split == "eval_combo"]
 
-    before = [trial for trial in run.rows(EVALUATIONS) if trial.model == "sft"]
+    before = [trial for seed in SEEDS for trial in tried(run, fine_tuned, tasks, seed)]
     after = [
-        trial for seed in SEEDS for trial in tried(run, reinforced(run, fine_tuned, practice, folder, seed), tasks)
+        trial
+        for seed in SEEDS
+        for trial in tried(run, reinforced(run, fine_tuned, practice, folder, seed), tasks, seed)
     ]
 
     earned = gained(before, after)["earned"]
-    assert len(after) == len(SEEDS) * earned.tasks
+    assert len(before) == len(after) == len(SEEDS) * earned.tasks
     assert earned.tasks >= 100
     assert earned.interval.low > 0
