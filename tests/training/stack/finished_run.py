@@ -22,7 +22,8 @@ class FinishedRun:
         self.store = open_store(store)
         command = [sys.executable, "-m", "compoworld_core.cli", verb, "--config", str(config), "--json"]
         done = subprocess.run([*command, "--store", store, "--workers", "2"], stdout=subprocess.PIPE, check=True)
-        stages = json.loads(done.stdout)["stages"]
+        told = json.loads(done.stdout)
+        stages = told["stages"] if verb == "run" else [told]
         self._made = {name: made["uri"] for stage in stages for name, made in stage["datasets"].items()}
 
     def location(self, kind: DatasetType[Any]) -> DatasetLocation:
