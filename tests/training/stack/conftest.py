@@ -12,6 +12,9 @@ import pytest
 
 from compoworld_core.rollouts.export import export_records
 from compoworld_core.storage.digest import JsonObject
+from compoworld_core.training.config import GrpoSettings, Layout
+from compoworld_core.training.curriculum import Curriculum
+from compoworld_core.training.grpo import GrpoJob, trainer_of
 from tests.rollouts.complaint import complaint_task, open_catalogue
 from tests.training.stack.episodes import played
 
@@ -61,3 +64,24 @@ def kernels() -> None:
         "from compoworld_core.training.config import Layout as L; b(L(device='cpu', zero_stage=1))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=600)
+
+
+@pytest.fixture(scope="module")
+def trainer(tmp_path_factory: pytest.TempPathFactory, base: Path) -> Any:
+    """A trainer with the settings that are used if nothing is said."""
+    folder = tmp_path_factory.mktemp("trainer")
+    tasks = [complaint_task(seed=1)]
+    settings = GrpoSettings(tasks_per_step=1, completion_tokens=64)
+    job = GrpoJob(
+        model=str(base),
+        tasks="",
+        out=str(folder),
+        store=str(folder),
+        run="run",
+        settings=settings,
+        layout=Layout(device="cpu", gradient_checkpointing=False),
+    )
+    curriculum = Curriculum(tasks, "uniform", count=1, rollouts=8, seed=0)
+    trainer = trainer_of(job, tasks, open_catalogue(), curriculum, lambda outcomes, errors: None)
+    trainer.current_gradient_accumulation_steps = 1
+    return trainer

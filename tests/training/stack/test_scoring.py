@@ -2,38 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compoworld_core.training.config import GrpoSettings, Layout
-from compoworld_core.training.curriculum import Curriculum
-from compoworld_core.training.grpo import GrpoJob, trainer_of
-from tests.rollouts.complaint import complaint_task, open_catalogue
-
 PROMPTS = [[5, 6, 7], [5, 6], [9, 5, 6, 7]]
 COMPLETIONS = [[8, 9, 10, 11, 12], [8, 9, 10], [13, 14, 15, 16, 17, 18]]
 OWN = [[1, 0, 0, 1, 1], [1, 1, 1], [1, 1, 0, 0, 0, 0]]
-
-
-@pytest.fixture(scope="module")
-def trainer(tmp_path_factory: pytest.TempPathFactory, base: Path) -> Any:
-    folder = tmp_path_factory.mktemp("scoring")
-    tasks = [complaint_task(seed=1)]
-    job = GrpoJob(
-        model=str(base),
-        tasks="",
-        out=str(folder),
-        store=str(folder),
-        run="run",
-        settings=GrpoSettings(tasks_per_step=1, completion_tokens=64),
-        layout=Layout(device="cpu", gradient_checkpointing=False),
-    )
-    curriculum = Curriculum(tasks, "uniform", count=1, rollouts=8, seed=0)
-    trainer = trainer_of(job, tasks, open_catalogue(), curriculum, lambda outcomes, errors: None)
-    trainer.current_gradient_accumulation_steps = 1
-    return trainer
 
 
 def padded(rows: list[list[int]], side: str, value: int = 0, *, spare: int = 0) -> Any:
