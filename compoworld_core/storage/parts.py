@@ -70,7 +70,8 @@ def read_part(file: BinaryIO, type: DatasetType[Row], place: str) -> Iterator[Ro
     import pyarrow.parquet as pq
 
     try:
-        parquet = pq.ParquetFile(file)
+        # A thread that reads ahead may let go of the file while the interpreter ends, which aborts the process.
+        parquet = pq.ParquetFile(file, pre_buffer=False)
     except pa.ArrowInvalid as error:
         raise StorageError(f"{place}: not a Parquet file: {error}") from None
     if not parquet.schema_arrow.equals(type.arrow_schema):

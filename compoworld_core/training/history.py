@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, Final, Literal, TypeVar
+from typing import Any, BinaryIO, Final, Literal, TypeVar
 
 from pydantic import BaseModel
 
 from compoworld_core.data import Data
 from compoworld_core.storage import DatasetType
+from compoworld_core.storage.parts import read_part
 
 Phase = Literal["sft", "grpo"]
 Row = TypeVar("Row", bound=BaseModel)
@@ -123,8 +124,7 @@ def write_table(folder: Path, kind: DatasetType[Row], rows: Iterable[Row]) -> No
     pq.write_table(kind.table(map(kind.plain, rows)), folder / file_of(kind))
 
 
-def read_table(source: Path | IO[bytes], kind: DatasetType[Row]) -> Iterator[Row]:
+def read_table(source: Path | BinaryIO, kind: DatasetType[Row]) -> Iterator[Row]:
     """The rows of a table that `write_table` wrote."""
-    import pyarrow.parquet as pq
-
-    yield from kind.rows(pq.read_table(source))
+    with source.open("rb") if isinstance(source, Path) else source as file:
+        yield from read_part(file, kind, file_of(kind))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -60,6 +62,21 @@ def written(type: DatasetType[Any], rows: Iterable[BaseModel]) -> bytes:
 
 def reread(type: DatasetType[Any], data: bytes) -> list[Any]:
     return list(read_part(io.BytesIO(data), type, "part"))
+
+
+def test_reading_starts_no_thread() -> None:
+    """A thread that still lets go of the file while the interpreter ends aborts the process."""
+    script = (
+        "import os\n"
+        "from tests.storage.rows import NOTES, notes\n"
+        "from tests.storage.test_dataset import reread, written\n"
+        "data = written(NOTES, notes(3))\n"
+        "before = os.listdir('/proc/self/task')\n"
+        "assert reread(NOTES, data) == notes(3)\n"
+        "assert os.listdir('/proc/self/task') == before\n"
+    )
+
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 @settings(deadline=None, max_examples=60)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,12 +20,31 @@ def children(parent: int) -> set[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                after_name = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+                state = _state(int(entry.name))
             except OSError:
                 continue
-            if int(after_name[1]) == parent:
+            if int(state[1]) == parent:
                 found.add(int(entry.name))
     return found
+
+
+def becomes_busy(pid: int, within_s: float = 20.0) -> bool:
+    """Whether a process that was idle uses the processor in time."""
+    first, deadline = _ticks(pid), time.monotonic() + within_s
+    while _ticks(pid) < first + 3:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def _ticks(pid: int) -> int:
+    return int(_state(pid)[11])
+
+
+def _state(pid: int) -> list[str]:
+    """What `/proc` tells of a process after its name, which may hold blanks."""
+    return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
 
 
 def zygote() -> int:

@@ -18,7 +18,7 @@ from compoworld_core.errors import CompoWorldError, IsolationError, TransientErr
 from compoworld_core.services.host import Guest, GuestFailure, Limits, kernel, landlock, probe, transport
 from compoworld_core.services.host.confinement import confine, die_with, escapes
 from compoworld_core.services.host.nursery import Nursery
-from tests.services.host.processes import HANDLERS, children, ends, in_child, zygote
+from tests.services.host.processes import HANDLERS, becomes_busy, children, ends, in_child, zygote
 
 PATIENT_S = 20.0
 HANG = {"op": "exec", "source": "while True: pass"}
@@ -68,9 +68,10 @@ def test_killed_zygote_takes_its_guests_along_and_is_replaced(guest: Guest) -> N
 
 
 def test_zygote_killed_during_a_call_costs_that_call(guest: Guest) -> None:
-    guest.spawn()
+    pid = guest.spawn()
     with ThreadPoolExecutor(1) as pool:
         call = pool.submit(guest.request, HANG, 300)
+        assert becomes_busy(pid)
 
         os.kill(zygote(), signal.SIGKILL)
 
