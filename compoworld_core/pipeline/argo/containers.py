@@ -40,6 +40,7 @@ from compoworld_core.pipeline.argo.settings import (
     CERTIFICATES_MAP,
     ENVIRONMENT_MAP,
     MODELS_SECRET,
+    QUEUE_LABEL,
     STORE_SECRET,
     ClusterSettings,
     StageSettings,
@@ -136,7 +137,10 @@ def job(
     }
     return Container(
         name=name,
-        labels={"app.kubernetes.io/component": name},  # network policies tell pods apart by it
+        labels={
+            "app.kubernetes.io/component": name,  # network policies tell pods apart by it
+            **({QUEUE_LABEL: settings.training.queue} if gpus else {}),
+        },
         image=image_name or image(pod.image),
         command=["python", "-m", f"jobs.{module}"],
         args=list(arguments),
@@ -180,7 +184,6 @@ def _memory(size: str) -> Volume:
 
 
 def _resources(pod: StageSettings, gpus: int) -> Resources:
-    custom = {"nvidia.com/gpu": str(gpus)} if gpus else None
     return Resources(
         cpu_request=pod.cpu,
         cpu_limit=pod.cpu,
@@ -188,7 +191,7 @@ def _resources(pod: StageSettings, gpus: int) -> Resources:
         memory_limit=pod.memory,
         ephemeral_request=pod.scratch,
         ephemeral_limit=pod.scratch,
-        custom_resources=custom,
+        gpus=gpus or None,
     )
 
 

@@ -34,6 +34,9 @@ STORE_SECRET: Final = "compoworld-store"
 MODELS_SECRET: Final = "compoworld-models"
 """Variables with the keys of endpoints, by the names that the configuration gives them."""
 
+QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
+"""Names Kueue's local queue, on whatever takes GPUs."""
+
 JOB_ACCOUNT: Final = "compoworld-job"
 EXECUTOR_ACCOUNT: Final = "compoworld-executor"
 TRAINING_ACCOUNT: Final = "compoworld-training"
@@ -67,7 +70,7 @@ class TrainingSettings(Data):
         vllm_gpus: GPUs of the pod that writes rollouts; 0 leaves that to the trainer.
         rdma: The resource that stands for the fast network, and how much of it a pod takes; none if left out.
         topology: Node label within which pods are to be close to each other; none if left out.
-        queue: Kueue's local queue.
+        queue: Kueue's local queue, of trainings and of all other pods with GPUs.
         restarts: Times that all pods of a JobSet are started again, from the newest checkpoint.
     """
 

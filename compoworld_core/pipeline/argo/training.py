@@ -27,6 +27,7 @@ from compoworld_core.pipeline.argo.settings import (
     CERTIFICATES_MAP,
     ENVIRONMENT_MAP,
     JOB_ACCOUNT,
+    QUEUE_LABEL,
     STORE_SECRET,
     TRAINING_ACCOUNT,
     ClusterSettings,
@@ -88,7 +89,7 @@ def jobset(training: TrainingSettings, stage: Stage[Any]) -> Manifest:
             "labels": {
                 "app.kubernetes.io/part-of": "compoworld",
                 WORKFLOW_LABEL: "{{workflow.name}}",
-                "kueue.x-k8s.io/queue-name": training.queue,
+                QUEUE_LABEL: training.queue,
             },
         },
         "spec": {

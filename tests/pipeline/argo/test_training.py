@@ -10,7 +10,7 @@ import pytest
 
 from compoworld_core.pipeline.argo.pipeline import is_training
 from compoworld_core.pipeline.argo.render import rendered
-from compoworld_core.pipeline.argo.settings import ClusterSettings, TrainingSettings
+from compoworld_core.pipeline.argo.settings import QUEUE_LABEL, ClusterSettings, TrainingSettings
 from compoworld_core.pipeline.argo.training import jobset, training_pods
 from compoworld_core.pipeline.config import load_config
 from compoworld_core.pipeline.stages import GRAPH
@@ -122,7 +122,7 @@ def test_bad_input_ends_a_training_and_all_else_begins_it_again_from_the_newest_
 def test_kueue_decides_when_it_starts_and_where() -> None:
     found = manifest("sft")
 
-    assert found["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "compoworld"
+    assert found["metadata"]["labels"][QUEUE_LABEL] == "compoworld"
     assert "suspend" not in found["spec"]
     template = job(found, "trainer")["template"]["spec"]["template"]
     assert template["metadata"]["annotations"] == {"kueue.x-k8s.io/podset-required-topology": "rack"}
@@ -148,6 +148,17 @@ def test_a_server_of_a_model_has_shared_memory_for_its_gpus() -> None:
     assert {"name": "shared-memory", "mountPath": "/dev/shm"} in server["container"]["volumeMounts"]
     (volume,) = [item for item in server["volumes"] if item["name"] == "shared-memory"]
     assert volume["emptyDir"] == {"medium": "Memory", "sizeLimit": LARGE.shared_memory}
+
+
+def test_pods_outside_of_a_training_that_want_gpus_ask_for_them_and_wait_in_its_queue() -> None:
+    templates = rendered(ClusterSettings(training=LARGE))["workflow-template.yaml"]["spec"]["templates"]
+    containers = [item for item in templates if "container" in item]
+
+    limits = {item["name"]: item["container"]["resources"]["limits"] for item in containers}
+    gpus = {name: limit["nvidia.com/gpu"] for name, limit in limits.items() if "nvidia.com/gpu" in limit}
+    assert gpus == {"evaluate-gpu-shard": "1", "serve": str(LARGE.vllm_gpus)}
+    assert gpus.keys() == {item["name"] for item in containers if QUEUE_LABEL in item["metadata"]["labels"]}
+    assert gpus.keys() == {item["name"] for item in containers if "nvidia.com/gpu" in str(item.get("tolerations"))}
 
 
 def test_applying_again_finds_what_runs_already() -> None:
