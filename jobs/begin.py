@@ -21,6 +21,7 @@ from pydantic import BaseModel
 
 from compoworld_core.errors import InputError
 from compoworld_core.evaluation.benchmarks import benchmarks
+from compoworld_core.llm.config import LlmConfig
 from compoworld_core.pipeline.config import load_config
 from compoworld_core.pipeline.graph import StageGraph
 from compoworld_core.pipeline.stages import GRAPH
@@ -39,6 +40,9 @@ def work(telemetry: Telemetry) -> None:
     parser.add_argument("--only", default="", help="the only stage")
     parser.add_argument("--gpus", choices=("true", "false"), default="false", help="whether there are GPUs to train on")
     parser.add_argument("--benchmarks", default="", help="benchmarks to run, separated by commas")
+    parser.add_argument("--user", default="", help="who plays the user in them: a name in llm.models")
+    parser.add_argument("--judge", default="", help="who judges them: a name in llm.models")
+    parser.add_argument("--limit", default="", help="how many of their tasks")
     parser.add_argument("--scheduled", default="", help="when a nightly run was due, which decides its seed")
     parser.add_argument("--out", type=Path, required=True, help="folder for the answers")
     given = parser.parse_args(sys.argv[1:])
@@ -49,7 +53,16 @@ def work(telemetry: Telemetry) -> None:
             endpoint.key()
     chosen = choose(GRAPH, config.stages, given.start, given.end, given.only, has_gpus=given.gpus == "true")
     data = tuple(name for name in GRAPH.order if not GRAPH[name].extra)
-    names = wanted_benchmarks(given.benchmarks, has_models=all(name in chosen for name in GRAPH.order))
+    names = wanted_benchmarks(
+        given.benchmarks,
+        config.llm,
+        has_models=all(name in chosen for name in GRAPH.order),
+        user=given.user,
+        judge=given.judge,
+        has_limit=bool(given.limit),
+    )
+    if given.benchmarks and not names:
+        telemetry.log("no benchmarks: this run does not make the models that they evaluate")
     answers = {
         **{f"run-{name}": json.dumps(name in chosen) for name in GRAPH.order},
         "record": json.dumps(set(data) <= set(chosen)),
@@ -86,15 +99,21 @@ def choose(
     return chosen
 
 
-def wanted_benchmarks(text: str, *, has_models: bool) -> list[str]:
-    """The benchmarks to run; `all` stands for all of them.
+def wanted_benchmarks(
+    text: str, llm: LlmConfig, *, has_models: bool, user: str, judge: str, has_limit: bool
+) -> list[str]:
+    """The benchmarks to run; none where there is nothing to evaluate.
 
     Args:
-        text: Names, separated by commas.
+        text: Names, separated by commas; `all` stands for all of them.
+        llm: Models that may take part.
         has_models: Whether the run makes the models that are evaluated.
+        user: Who plays the user; empty if nobody does.
+        judge: Who judges; likewise.
+        has_limit: Whether each is to run a part of its tasks only.
 
     Raises:
-        InputError: There is no such benchmark, or no model for it.
+        InputError: There is no such benchmark or no such model, or a benchmark cannot be run like this.
     """
     if not text:
         return []
@@ -102,7 +121,19 @@ def wanted_benchmarks(text: str, *, has_models: bool) -> list[str]:
     if unknown := sorted(set(names) - benchmarks().keys()):
         raise InputError(f"--benchmarks: there is no {unknown[0]}; there are {', '.join(benchmarks())}")
     if not has_models:
-        raise InputError(f"--benchmarks {text}: they evaluate trained models: submit all stages, with gpus=true")
+        return []
+    for role, name in (("user", user), ("judge", judge)):
+        if name and name not in llm.models:
+            raise InputError(
+                f"--{role} {name}: there is no such model in llm.models; there are {', '.join(llm.models)}"
+            )
+    problems = [
+        f"{name}: {problem}"
+        for name in names
+        for problem in benchmarks()[name].needs.unmet(has_user=bool(user), has_judge=bool(judge), has_limit=has_limit)
+    ]
+    if problems:
+        raise InputError("--benchmarks:" + "".join(f"\n  {problem}" for problem in problems))
     return names
 
 

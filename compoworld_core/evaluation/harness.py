@@ -69,10 +69,9 @@ def harness_version(pin: Pin, order: Order) -> str:
 def _wrong_orders(needs: Needs, options: Mapping[str, str], order: Order) -> Iterator[str]:
     for name in sorted(order.options.keys() - options.keys()):
         yield f"it has no option {name!r}; there are {', '.join(options) or 'none'}"
-    if needs.user and order.user is None:
-        yield "a model has to play the user; name it with --user"
-    if needs.judge and order.judge is None:
-        yield "a model has to judge; name it with --judge"
+    yield from needs.unmet(
+        has_user=order.user is not None, has_judge=order.judge is not None, has_limit=order.limit is not None
+    )
     for served in (order.agent, order.user, order.judge):
         if served is not None:
             try:

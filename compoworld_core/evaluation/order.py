@@ -5,6 +5,7 @@ A job is data: a command with its config files and environment, without any secr
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -42,6 +43,7 @@ class Needs(Data):
         judge: Whether a model judges.
         docker: Whether it starts containers.
         secrets: Environment variables that have to be set; the harness is given them.
+        parts: How to ask for a part of its tasks, if its scripts know no limit.
     """
 
     python: str = ">=3.10"
@@ -51,6 +53,16 @@ class Needs(Data):
     judge: bool = False
     docker: bool = False
     secrets: tuple[str, ...] = ()
+    parts: str | None = None
+
+    def unmet(self, *, has_user: bool, has_judge: bool, has_limit: bool) -> Iterator[str]:
+        """What is wrong with an order for it, by what the order says."""
+        if self.user and not has_user:
+            yield "a model has to play the user; name it with --user"
+        if self.judge and not has_judge:
+            yield "a model has to judge; name it with --judge"
+        if self.parts is not None and has_limit:
+            yield f"its scripts know no --limit; {self.parts}"
 
 
 class Served(Data):

@@ -23,7 +23,7 @@ RIGHTS = {
     "compoworld-submitter": {
         ("argoproj.io", "workflows"): {"create", "get", "list", "watch", "patch"},
         ("argoproj.io", "workflowtemplates"): {"get"},
-        ("", "pods"): {"get", "list"},
+        ("", "pods"): {"get", "list", "watch"},
         ("", "pods/log"): {"get"},
     },
 }

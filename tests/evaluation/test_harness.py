@@ -47,6 +47,7 @@ def test_an_order_with_all_that_is_needed_is_taken(tmp_path: Path, monkeypatch: 
         pytest.param(PIN, Needs(files=("data/x.json",)), {}, "data/x.json: is missing", id="data"),
         pytest.param(PIN, Needs(user=True), {}, "a model has to play the user", id="user"),
         pytest.param(PIN, Needs(judge=True), {"judge": None}, "a model has to judge", id="judge"),
+        pytest.param(PIN, Needs(parts="say which"), {"limit": 2}, "its scripts know no --limit; say which", id="limit"),
         pytest.param(PIN, Needs(secrets=("NO_SUCH_SECRET",)), {}, "NO_SUCH_SECRET is not set", id="secret"),
         pytest.param(PIN, Needs(), {"options": {"colour": "red"}}, "no option 'colour'; there are mode", id="option"),
         pytest.param(

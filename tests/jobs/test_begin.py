@@ -59,11 +59,27 @@ def test_the_seed_is_the_date_on_which_a_run_was_due(monkeypatch: pytest.MonkeyP
         seed_of("{{workflow.scheduledTime}}")
 
 
-def test_benchmarks_are_known_and_have_models_to_evaluate() -> None:
-    assert wanted_benchmarks("", has_models=False) == []
-    assert wanted_benchmarks("ale,vitabench", has_models=True) == ["ale", "vitabench"]
-    assert len(wanted_benchmarks("all", has_models=True)) == 8
+def wanted(text: str, *, models: bool = True, user: str = "", judge: str = "", limit: bool = False) -> list[str]:
+    llm = load_config(environment={}, flags={"llm.models": {"strong": {"model": "m"}}}).llm
+    return wanted_benchmarks(text, llm, has_models=models, user=user, judge=judge, has_limit=limit)
+
+
+def test_benchmarks_are_known_and_wait_for_a_run_that_makes_models() -> None:
+    assert wanted("") == []
+    assert wanted("ale,skillsbench") == ["ale", "skillsbench"]
+    assert len(wanted("all", user="strong", judge="strong")) == 8
+    assert wanted("tau3-banking", models=False) == []
     with pytest.raises(InputError, match="there is no alle; there are ale"):
-        wanted_benchmarks("alle", has_models=True)
-    with pytest.raises(InputError, match="submit all stages, with gpus=true"):
-        wanted_benchmarks("ale", has_models=False)
+        wanted("alle")
+
+
+def test_what_a_benchmark_cannot_do_without_is_said_before_anything_is_trained() -> None:
+    with pytest.raises(InputError, match=r"--judge weak: there is no such model in llm\.models; there are strong"):
+        wanted("vitabench", user="strong", judge="weak")
+    with pytest.raises(InputError) as caught:
+        wanted("tau3-banking,deepplanning,ale", limit=True)
+    assert [line.strip().partition(":")[0] for line in str(caught.value).splitlines()[1:]] == [
+        "tau3-banking",
+        "deepplanning",
+        "deepplanning",
+    ]

@@ -126,7 +126,7 @@ matchExpressions:
 {{- end }}
 {{- range $name, $_ := .Values.config }}
 {{- if has $name (list "store" "workers") }}
-{{- fail (printf "config.%s: is set by the chart; remove it%s" $name (ternary " and set store" "" (eq $name "store"))) }}
+{{- fail (printf "config.%s: %s" $name (ternary "is set by the chart; remove it and set store" "is not read by jobs; remove it" (eq $name "store"))) }}
 {{- end }}
 {{- end }}
 {{- end }}

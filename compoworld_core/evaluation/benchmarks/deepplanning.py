@@ -62,16 +62,13 @@ class DeepPlanning(Benchmark):
             *(f"{_HOME}/shoppingplanning/database_level{level}" for level in LEVELS),
             *(f"{_HOME}/travelplanning/database/database_{language}" for language in LANGUAGES),
         ),
+        parts="they run all cases of a part; run one --shard",
     )
     options: ClassVar = {"max_llm_calls": "400"}
     unit = "case"
 
     def render(self, order: Order) -> tuple[Job, ...]:
         """One command for each trial and part; the model that judges is the one that converts plans to JSON."""
-        if order.limit is not None:
-            raise InputError(
-                f"{self.name}: its scripts run all cases of a part; leave the limit out, or run one --shard"
-            )
         if order.judge is None:
             raise InputError(f"{self.name}: a model has to convert plans; name it as the judge")
         config = {"models": {_label(order.agent): _entry(order.agent, "AGENT_API_KEY"),

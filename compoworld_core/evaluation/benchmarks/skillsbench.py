@@ -27,6 +27,7 @@ _CLOUDS: Final = {"daytona": "DAYTONA_API_KEY"}
 """Sandboxes that are no local containers, by the variable with their key."""
 
 _JOBS: Final = "jobs"
+_PARTS: Final = "name tasks with the option include (comma-separated)"
 
 
 class SkillsBench(Benchmark):
@@ -35,7 +36,7 @@ class SkillsBench(Benchmark):
     name = "skillsbench"
     title = "SkillsBench"
     pin = Pin(repository="benchflow-ai/benchflow", package="benchflow", version="0.7.11")
-    needs = Needs(python=">=3.12", module="benchflow", docker=True)
+    needs = Needs(python=">=3.12", module="benchflow", docker=True, parts=_PARTS)
     options: ClassVar = {"skills": "with-skill", "agent": "openhands", "sandbox": "docker", "include": ""}
 
     def needs_for(self, order: Order) -> Needs:
@@ -47,12 +48,14 @@ class SkillsBench(Benchmark):
             raise InputError(
                 f"{self.name}: the sandbox {sandbox!r} is not known; there are docker, {', '.join(_CLOUDS)}"
             )
-        return Needs(python=self.needs.python, module=self.needs.module, secrets=(_CLOUDS[sandbox],))
+        return Needs(
+            python=self.needs.python, module=self.needs.module, secrets=(_CLOUDS[sandbox],), parts=self.needs.parts
+        )
 
     def render(self, order: Order) -> tuple[Job, ...]:
         """One command for each trial; the harness goes on by itself in a folder of jobs that is there."""
-        if order.limit is not None or order.shards > 1:
-            raise InputError(f"{self.name}: name tasks with the option include (comma-separated) for a part of them")
+        if order.shards > 1:
+            raise InputError(f"{self.name}: its scripts know no shards; {_PARTS}")
         if self.option(order, "skills") not in _MODES:
             raise InputError(f"{self.name}: skills is {' or '.join(_MODES)}, not {self.option(order, 'skills')!r}")
         return tuple(self._job(order, trial_folder(trial)) for trial in range(order.trials or self.trials))

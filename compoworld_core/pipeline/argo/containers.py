@@ -55,6 +55,11 @@ OUTPUTS: Final = "/tmp/outputs"
 LIGHT: Final = StageSettings(cpu="500m", memory="1Gi", scratch="1Gi", deadline_s=1800)
 """For what only plans, commits or tells."""
 
+PROBE_S: Final = 10
+"""Between two questions whether a server answers."""
+START_PROBES: Final = 180
+"""Questions that a server may leave unanswered while it loads a model: half an hour."""
+
 CONFIGURED: Final = ("--config", f"{CONFIG}/config.yaml")
 
 

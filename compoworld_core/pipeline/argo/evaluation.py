@@ -13,7 +13,15 @@ from hera.workflows import DAG, Container, Parameter, Task
 from hera.workflows.models import HTTPGetAction, Probe
 from hera.workflows.protocol import Templatable
 
-from compoworld_core.pipeline.argo.containers import CONFIGURED, given, image, job, parameter
+from compoworld_core.pipeline.argo.containers import (
+    CONFIGURED,
+    PROBE_S,
+    START_PROBES,
+    given,
+    image,
+    job,
+    parameter,
+)
 from compoworld_core.pipeline.argo.fan_out import ENDPOINTS, SEED
 from compoworld_core.pipeline.argo.settings import ClusterSettings, StageSettings
 
@@ -83,9 +91,9 @@ def _server(settings: ClusterSettings) -> Container:
         shared_memory=training.shared_memory,  # GPUs that share a model talk to each other through it
     )
     server.daemon = True
-    server.readiness_probe = Probe(
-        http_get=HTTPGetAction(path="/health", port=_PORT), period_seconds=10, failure_threshold=180
-    )
+    asked = HTTPGetAction(path="/health", port=_PORT)
+    server.startup_probe = Probe(http_get=asked, period_seconds=PROBE_S, failure_threshold=START_PROBES)
+    server.readiness_probe = Probe(http_get=asked, period_seconds=PROBE_S)
     return server
 
 

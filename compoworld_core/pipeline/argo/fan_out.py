@@ -21,7 +21,7 @@ from hera.workflows.models import ConfigMapKeySelector, SemaphoreRef, Sequence, 
 
 from compoworld_core.llm.config import ModelUser
 from compoworld_core.pipeline.argo.containers import CONFIGURED, OUTPUTS, given, job
-from compoworld_core.pipeline.argo.settings import LIMITS_MAP, ClusterSettings, StageSettings
+from compoworld_core.pipeline.argo.settings import LIMITS_MAP, ClusterSettings
 from compoworld_core.pipeline.stage import Stage
 
 GPU: Final = "gpu-"
@@ -119,7 +119,7 @@ def shard_pod(settings: ClusterSettings, stage: Stage[Any], kind: str = "") -> C
         f"{stage.name}-{kind}shard",
         stage.name.replace("-", "_"),
         [*CONFIGURED, "--shard", given("shard"), "--key", given("key")],
-        pod=_with_gpu(settings) if kind == GPU else settings.stage(stage.name),
+        pod=settings.gpu_evaluation if kind == GPU else settings.stage(stage.name),
         inputs=[Parameter(name=name) for name in ("shard", "key", "seed")],
         environment=SEED,
         asks_models=asks_models,
@@ -127,9 +127,3 @@ def shard_pod(settings: ClusterSettings, stage: Stage[Any], kind: str = "") -> C
         may_lose_its_node=True,
         gpus=1 if kind == GPU else 0,
     )
-
-
-def _with_gpu(settings: ClusterSettings) -> StageSettings:
-    """A part of a pod that trains: as much as belongs to one of its GPUs."""
-    training = settings.training
-    return StageSettings(image="train", cpu="8", memory="64Gi", scratch="256Gi", deadline_s=training.deadline_s)

@@ -66,6 +66,7 @@ def answered(name: str) -> str:
 def _begin(settings: ClusterSettings) -> Container:
     asked = ["--from", parameter("from"), "--until", parameter("until"), "--only", parameter("only")]
     asked += ["--gpus", parameter("gpus"), "--benchmarks", parameter("benchmarks")]
+    asked += ["--user", parameter("user"), "--judge", parameter("judge"), "--limit", parameter("limit")]
     asked += ["--scheduled", given("scheduled"), "--out", OUTPUTS]
     answers = [*(f"run-{name}" for name in GRAPH.order), "run-benchmarks", "benchmarks", "record", "seed"]
     inputs = [Parameter(name="scheduled")]

@@ -1,8 +1,9 @@
 """When a pod is tried again: if what ended it may be different next time, and only then.
 
 The exit code of a job says so itself: 75 may pass, 1 (a bug, a failed gate) and 2 (bad input) never do. What the job
-could not say, because it was taken away, Kubernetes says in the pod's message. A pod that ran out of its own time or
-was stopped by a person is not tried again.
+could not say, because it was taken away, Kubernetes says in the pod's message; a pod that had to make room in order has
+only the code 143 of a job that was told to stop. One that ran out of its own time or was stopped by a person is not
+tried again.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ FOR_GOOD: Final = (
 EXPRESSION: Final = (
     'lastRetry.exitCode not in ["1", "2"]'
     f' and not (lastRetry.message matches "(?i){"|".join(FOR_GOOD)}")'
-    ' and (lastRetry.exitCode == "75" or lastRetry.status == "Error"'
+    ' and (lastRetry.exitCode in ["75", "143"] or lastRetry.status == "Error"'
     f' or lastRetry.message matches "(?i){"|".join(TAKEN_AWAY)}")'
 )
 """What has to hold, beside the policy, in the language of expr."""

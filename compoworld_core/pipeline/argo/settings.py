@@ -99,6 +99,7 @@ class ClusterSettings(Data):
         spot_label: Label of nodes that may be taken away at any time, and key of their taint; shards prefer them.
         retries: Times that a pod is tried again.
         deadline_s: Longest time of a workflow.
+        gpu_evaluation: A pod that evaluates trained models, with one GPU.
         keep_s: How long a workflow stays after its end, and how long if it failed.
     """
 
@@ -119,6 +120,7 @@ class ClusterSettings(Data):
         default_factory=lambda: {"synthesize": StageSettings(image="author", memory="4Gi")}
     )
     training: TrainingSettings = TrainingSettings()
+    gpu_evaluation: StageSettings = StageSettings(image="train", cpu="4", memory="64Gi", scratch="128Gi")
     benchmarks: tuple[str, ...] = ()
 
     @model_validator(mode="after")

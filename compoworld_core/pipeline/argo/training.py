@@ -16,6 +16,8 @@ from compoworld_core.pipeline.argo.containers import (
     CERTIFICATES,
     CONFIG,
     CONFIGURED,
+    PROBE_S,
+    START_PROBES,
     USER,
     beside,
     given,
@@ -53,6 +55,8 @@ def training_pods(settings: ClusterSettings, stage: Stage[Any]) -> Resource:
         name=f"{stage.name}-range",
         inputs=[Parameter(name=name) for name in ("first", "count", "key", "seed")],
         action="apply",
+        # By the server: what Kueue has written into the pods' templates stays, for JobSet lets nobody take it away.
+        flags=["--server-side", "--force-conflicts"],
         manifest=yaml.safe_dump(jobset(settings.training, stage), sort_keys=False, width=1000),
         set_owner_reference=True,
         success_condition="status.terminalState == Completed",
@@ -69,9 +73,9 @@ def training_pods(settings: ClusterSettings, stage: Stage[Any]) -> Resource:
 def jobset_name(stage: str) -> str:
     """The same for every attempt of the workflow at the stage; `attempt` is for who wants another JobSet.
 
-    With `-trainer-0-99` it is a host's name, and those have 63 characters at most: a workflow's uid has 36.
+    With `-trainer-0-98-abcde` it is a pod's name, and JobSet wants 63 characters at most: a workflow's uid has 36.
     """
-    return f"cw-{stage}-{{{{workflow.uid}}}}-{parameter('attempt')}"
+    return f"{stage}-{{{{workflow.uid}}}}-{parameter('attempt')}"
 
 
 def jobset(training: TrainingSettings, stage: Stage[Any]) -> Manifest:
@@ -99,8 +103,8 @@ def jobset(training: TrainingSettings, stage: Stage[Any]) -> Manifest:
             "failurePolicy": {
                 "maxRestarts": training.restarts,
                 "rules": [
-                    {"name": "bad-input", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]},
-                    {"name": "may-pass", "action": "RestartJobSet"},
+                    {"name": "badInput", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]},
+                    {"name": "mayPass", "action": "RestartJobSet"},
                 ],
             },
             "replicatedJobs": jobs,
@@ -114,23 +118,7 @@ def _trainer(training: TrainingSettings, stage: Stage[Any], name: str, *, has_vl
         layout |= {"GENERATION": "server", "VLLM_URL": f"http://{name}-vllm-0-0.{name}:{_VLLM_PORT}"}
     arguments = [*CONFIGURED, "--shard", given("first"), "--key", given("key")]
     pod = _pod(training, stage.name.replace("-", "_"), arguments, training.gpus, layout)
-    # A pod is one process group with the others, so none of them is started again alone: the JobSet starts all.
-    spec: Manifest = {
-        "completionMode": "Indexed",
-        "completions": training.nodes,
-        "parallelism": training.nodes,
-        "backoffLimit": 0,
-        "podFailurePolicy": {
-            "rules": [
-                {
-                    "action": "FailJob",
-                    "onExitCodes": {"containerName": "main", "operator": "In", "values": [2]},
-                }
-            ]
-        },
-        "template": pod,
-    }
-    job: Manifest = {"name": "trainer", "replicas": 1, "template": {"spec": spec}}
+    job = _job("trainer", pod, training.nodes)
     if has_vllm:
         job["dependsOn"] = [{"name": "vllm", "status": "Ready"}]
     return job
@@ -141,13 +129,24 @@ def _vllm(training: TrainingSettings) -> Manifest:
     pod = _pod(training, "serve", [*arguments, "--gpus", str(training.vllm_gpus)], training.vllm_gpus, {})
     container = pod["spec"]["containers"][0]
     container["ports"] = [{"containerPort": _VLLM_PORT}]
-    container["readinessProbe"] = {
-        "httpGet": {"path": "/health/", "port": _VLLM_PORT},
-        "periodSeconds": 10,
-        "failureThreshold": 180,
+    asked = {"httpGet": {"path": "/health/", "port": _VLLM_PORT}, "periodSeconds": PROBE_S}
+    container["startupProbe"] = {**asked, "failureThreshold": START_PROBES}
+    container["readinessProbe"] = asked
+    return _job("vllm", pod, 1)
+
+
+def _job(name: str, pod: Manifest, pods: int) -> Manifest:
+    """One of a JobSet's jobs. Its pods are one process group, so none is started again alone: the JobSet starts all."""
+    for_good = {"action": "FailJob", "onExitCodes": {"containerName": "main", "operator": "In", "values": [2]}}
+    spec = {
+        "completionMode": "Indexed",
+        "completions": pods,
+        "parallelism": pods,
+        "backoffLimit": 0,
+        "podFailurePolicy": {"rules": [for_good]},
+        "template": pod,
     }
-    spec = {"completionMode": "Indexed", "completions": 1, "parallelism": 1, "backoffLimit": 0, "template": pod}
-    return {"name": "vllm", "replicas": 1, "template": {"spec": spec}}
+    return {"name": name, "replicas": 1, "template": {"spec": spec}}
 
 
 def _pod(training: TrainingSettings, module: str, arguments: list[str], gpus: int, layout: dict[str, str]) -> Manifest:

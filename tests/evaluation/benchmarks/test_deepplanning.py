@@ -229,8 +229,3 @@ def test_the_model_that_converts_plans_is_named_as_the_harness_looks_for_it(tmp_
     assert models["org-Model-1.5"]["model_name"] == "org/Model-1.5"
     assert models["qwen-plus"]["model_name"] == "converter"
     assert models["qwen-plus"]["api_key_env"] == "CONVERTER_API_KEY"
-
-
-def test_a_limit_is_refused_rather_than_ignored(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="run all cases of a part"):
-        BENCH.render(order(tmp_path, limit=3))

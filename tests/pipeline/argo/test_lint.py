@@ -233,7 +233,12 @@ def a_jobset_sets_what_kueue_owns(found: Json) -> None:
 
 @fault("name-too-long")
 def a_jobset_has_too_long_a_name(found: Json) -> None:
-    _edit_manifest(found, lambda manifest: manifest["metadata"].update(name="compoworld-training-{{workflow.uid}}"))
+    _edit_manifest(found, lambda manifest: manifest["metadata"].update(name="cw-grpo-{{workflow.uid}}-0"))
+
+
+@fault("rule-name")
+def a_failure_rule_has_a_name_that_jobset_refuses(found: Json) -> None:
+    _edit_manifest(found, lambda manifest: manifest["spec"]["failurePolicy"]["rules"][0].update(name="bad-input"))
 
 
 @pytest.mark.parametrize("is_large", [False, True], ids=["default", "large"])

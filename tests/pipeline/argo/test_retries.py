@@ -28,7 +28,7 @@ SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
         pytest.param("-1", "Error", "", True, id="the controller or the executor failed"),
         pytest.param("137", "Failed", "OOMKilled (exit code 137)", False, id="out of memory"),
         pytest.param("137", "Failed", "Error (exit code 137)", False, id="killed for no known reason"),
-        pytest.param("143", "Failed", "Error (exit code 143)", False, id="stopped for no known reason"),
+        pytest.param("143", "Failed", "Error (exit code 143)", True, id="told to stop: drained, or preempted by Kueue"),
         pytest.param(
             "137", "Failed", "Pod was active on the node longer than the specified deadline", False, id="out of time"
         ),

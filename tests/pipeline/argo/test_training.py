@@ -10,7 +10,7 @@ import pytest
 
 from compoworld_core.pipeline.argo.pipeline import is_training
 from compoworld_core.pipeline.argo.render import rendered
-from compoworld_core.pipeline.argo.settings import QUEUE_LABEL, ClusterSettings, TrainingSettings
+from compoworld_core.pipeline.argo.settings import QUEUE_LABEL, ClusterSettings, StageSettings, TrainingSettings
 from compoworld_core.pipeline.argo.training import jobset, training_pods
 from compoworld_core.pipeline.config import load_config
 from compoworld_core.pipeline.stages import GRAPH
@@ -73,11 +73,11 @@ def test_the_stages_that_train_are_jobsets() -> None:
 
 
 @pytest.mark.parametrize("stage", ["sft", "grpo"])
-def test_names_of_hosts_fit(stage: str) -> None:
+def test_names_of_pods_fit(stage: str) -> None:
     name = manifest(stage)["metadata"]["name"]
 
     assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name)
-    assert len(f"{name}-trainer-0-99") <= 63
+    assert len(f"{name}-trainer-0-98-abcde") <= 63
 
 
 @pytest.mark.parametrize("index", [0, 3])
@@ -100,7 +100,6 @@ def test_rollouts_are_served_before_training_begins_and_do_not_decide_its_end() 
     found = manifest("grpo")
 
     assert job(found, "trainer")["dependsOn"] == [{"name": "vllm", "status": "Ready"}]
-    assert "readinessProbe" in pod(found, "vllm")["containers"][0]
     assert found["spec"]["successPolicy"] == {"operator": "All", "targetReplicatedJobs": ["trainer"]}
     assert [item["name"] for item in manifest("sft")["spec"]["replicatedJobs"]] == ["trainer"]
     alone = manifest("grpo", TrainingSettings(vllm_gpus=0))
@@ -108,12 +107,14 @@ def test_rollouts_are_served_before_training_begins_and_do_not_decide_its_end() 
 
 
 def test_bad_input_ends_a_training_and_all_else_begins_it_again_from_the_newest_checkpoint() -> None:
-    found = manifest("sft")
+    found = manifest("grpo")
 
-    (rule,) = job(found, "trainer")["template"]["spec"]["podFailurePolicy"]["rules"]
-    assert rule["action"] == "FailJob"
-    assert rule["onExitCodes"]["values"] == [2]
-    assert job(found, "trainer")["template"]["spec"]["backoffLimit"] == 0
+    for name in ("trainer", "vllm"):
+        spec = job(found, name)["template"]["spec"]
+        assert [(rule["action"], rule["onExitCodes"]["values"]) for rule in spec["podFailurePolicy"]["rules"]] == [
+            ("FailJob", [2])
+        ]
+        assert spec["backoffLimit"] == 0
     assert [item["action"] for item in found["spec"]["failurePolicy"]["rules"]] == ["FailJobSet", "RestartJobSet"]
     assert found["spec"]["failurePolicy"]["rules"][0]["onJobFailureReasons"] == ["PodFailurePolicy"]
     assert "--shard" in pod(found, "trainer")["containers"][0]["args"]  # the stage's key names its checkpoints
@@ -148,6 +149,27 @@ def test_a_server_of_a_model_has_shared_memory_for_its_gpus() -> None:
     assert {"name": "shared-memory", "mountPath": "/dev/shm"} in server["container"]["volumeMounts"]
     (volume,) = [item for item in server["volumes"] if item["name"] == "shared-memory"]
     assert volume["emptyDir"] == {"medium": "Memory", "sizeLimit": LARGE.shared_memory}
+
+
+def test_a_server_may_take_half_an_hour_to_load_and_is_ready_only_while_it_answers() -> None:
+    templates = rendered(ClusterSettings(training=LARGE))["workflow-template.yaml"]["spec"]["templates"]
+    (server,) = [item["container"] for item in templates if item["name"] == "serve"]
+
+    for container in (server, pod(manifest("grpo"), "vllm")["containers"][0]):
+        start, ready = container["startupProbe"], container["readinessProbe"]
+        assert start["httpGet"] == ready["httpGet"]
+        assert start["periodSeconds"] * start["failureThreshold"] == 1800
+        assert "failureThreshold" not in ready
+
+
+def test_pods_that_evaluate_trained_models_are_as_large_as_they_are_set() -> None:
+    size = StageSettings(image="train", cpu="3", memory="24Gi", scratch="40Gi", deadline_s=600)
+    templates = rendered(ClusterSettings(gpu_evaluation=size))["workflow-template.yaml"]["spec"]["templates"]
+    (found,) = [item for item in templates if item["name"] == "evaluate-gpu-shard"]
+
+    limits = found["container"]["resources"]["limits"]
+    assert limits == {"cpu": "3", "memory": "24Gi", "ephemeral-storage": "40Gi", "nvidia.com/gpu": "1"}
+    assert found["activeDeadlineSeconds"] == 600
 
 
 def test_pods_outside_of_a_training_that_want_gpus_ask_for_them_and_wait_in_its_queue() -> None:

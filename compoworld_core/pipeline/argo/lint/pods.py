@@ -11,7 +11,8 @@ import yaml
 from compoworld_core.pipeline.argo.lint.subject import Finding, Subject
 
 MOST_NAME: Final = 63
-_LONGEST_TAIL: Final = len("-trainer-0-99")
+_LONGEST_TAIL: Final = len("-trainer-0-98-abcde")
+_RULE_NAME: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 _UID: Final = "0" * 36
 
 _SECRET_NAME: Final = re.compile(r"(?i)(^|[_.-])(key|token|secret|password|passwd|credentials?)$")
@@ -105,7 +106,7 @@ def images(subject: Subject) -> Iterator[Finding]:
 
 
 def resources(subject: Subject) -> Iterator[Finding]:
-    """Manifests whose end nobody notices, whose names are too long, or that Kueue cannot hold back."""
+    """Manifests whose end nobody notices, whose names JobSet does not take, or that Kueue cannot hold back."""
     for template in subject.own_templates:
         resource: dict[str, Any] = template.get("resource") or {}
         if "manifest" not in resource:
@@ -126,8 +127,12 @@ def resources(subject: Subject) -> Iterator[Finding]:
         name = str(manifest["metadata"].get("name", ""))
         length = len(re.sub(r"\{\{workflow\.uid\}\}", _UID, re.sub(r"\{\{workflow\.parameters\.\w+\}\}", "0", name)))
         if length + _LONGEST_TAIL > MOST_NAME:
-            problem = f"{name!r} has {length} characters; hosts add {_LONGEST_TAIL}, and {MOST_NAME} is the most"
+            problem = f"{name!r} has {length} characters; pods add {_LONGEST_TAIL}, and {MOST_NAME} is the most"
             yield subject.finding(place, "name-too-long", problem)
+        for rule in manifest["spec"].get("failurePolicy", {}).get("rules") or ():
+            if not _RULE_NAME.fullmatch(str(rule.get("name", ""))):
+                problem = f"{rule.get('name')!r} is no name of a failure rule: letters, digits and _ after a letter"
+                yield subject.finding(place, "rule-name", problem)
 
 
 def _is_restricted(container: dict[str, Any]) -> bool:
