@@ -9,10 +9,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -188,9 +189,27 @@ def _serve(pipe: Connection, parent: int) -> None:
 
 def _attempt(work: Callable[[T], R], thing: T) -> R | Failure:
     try:
-        return work(thing)
+        with _output_as_errors():
+            return work(thing)
     except Exception as error:
         return Failure.of(error)
+
+
+@contextmanager
+def _output_as_errors() -> Generator[None]:
+    """What libraries print goes to standard error: standard output is for the answer of a command alone."""
+    if sys.stdout is None:  # it was closed, and its number may be another file's
+        yield
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _ending(code: int | None) -> str:
