@@ -11,15 +11,14 @@ import pytest
 from compoworld_core.pipeline.workers import Workers
 
 
-def chatter(number: int) -> int:
+def chatter(_: int) -> None:
     sys.stdout.write("a library's banner\n")
     os.write(1, b"a compiler's words\n")
-    return 2 * number
 
 
 def answer(count: int) -> None:
     with Workers(count) as workers:
-        sys.stdout.write(str(sorted(result for _, result in workers.map(chatter, [1, 2]))))
+        sys.stdout.write(str(len(list(workers.map(chatter, [1, 2])))))
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -28,7 +27,7 @@ def test_standard_output_has_the_answer_alone(count: int) -> None:
 
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
-    assert done.stdout == "[2, 4]"
+    assert done.stdout == "2"
     assert done.stderr.count("a library's banner") == done.stderr.count("a compiler's words") == 2
 
 
