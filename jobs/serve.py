@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
 import shutil
 import sys
@@ -21,6 +22,7 @@ from compoworld_core.pipeline.config import RunConfig, load_config
 from compoworld_core.pipeline.servable import check_out
 from compoworld_core.pipeline.stages import GRAPH
 from compoworld_core.storage import Store, open_store
+from compoworld_core.training.config import GrpoSettings
 from jobs.process import run_process
 from jobs.telemetry import Telemetry
 
@@ -80,8 +82,15 @@ def for_training(config: RunConfig, folder: Path, port: int, gpus: int) -> list[
     if trl is None:
         raise InputError("serving a trainer needs the program trl, which comes with the extra `train`")
     command = [trl, "vllm-serve", "--model", str(folder), "--host", "0.0.0.0", "--port", str(port)]
-    command += ["--tensor-parallel-size", str(gpus), "--max-model-len", str(config.training.grpo.context_tokens)]
+    command += ["--tensor-parallel-size", str(gpus), "--max-model-len", str(_longest(config.training.grpo, folder))]
     return command
+
+
+def _longest(settings: GrpoSettings, folder: Path) -> int:
+    """Tokens of the longest conversation with room for one more message: vLLM refuses a request that has none left."""
+    described = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    positions: int = described.get("text_config", described)["max_position_embeddings"]
+    return min(settings.context_tokens + (settings.turn_tokens or settings.completion_tokens), positions)
 
 
 if __name__ == "__main__":

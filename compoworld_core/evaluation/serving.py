@@ -31,6 +31,9 @@ from compoworld_core.evaluation.secrets import is_secret_variable
 
 Engine = Literal["vllm", "transformers"]
 
+AT_ONCE: Final = {"enable_thinking": False}
+"""For chat templates that know thoughts: models answer at once, as in training, unless a request says otherwise."""
+
 _START_S: Final = 1800.0
 _POLL_S: Final = 0.5
 _ANSWER_S: Final = 300.0
@@ -111,6 +114,7 @@ class Serving(Data):
             "--model", str(self.folder.absolute()), "--served-model-name", self.name,
             "--enable-auto-tool-choice", "--tool-call-parser", parsers.tool_call,
             *(("--reasoning-parser", parsers.reasoning) if parsers.reasoning else ()),
+            "--default-chat-template-kwargs", json.dumps(AT_ONCE),
             "--tensor-parallel-size", str(self.gpus),
             *(("--max-model-len", str(self.context_tokens)) if self.context_tokens else ()),
             *(("--gpu-memory-utilization", str(self.memory_share)) if self.memory_share else ()),

@@ -6,9 +6,9 @@ left out when a config is dumped, so a run that moved to a larger cluster goes o
 
 from __future__ import annotations
 
-from typing import Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from compoworld_core.data import Data
 from compoworld_core.errors import InputError
@@ -67,7 +67,7 @@ class Layout(Data):
     save_every: int = Field(default=50, ge=1)
     tensorboard: str | None = None
     generation: Literal["transformers", "colocate", "server"] = "transformers"
-    vllm_url: str | None = None
+    vllm_url: Annotated[str, AfterValidator(lambda url: url.rstrip("/"))] | None = None
     tensor_parallel: int = Field(default=1, ge=1)
     vllm_memory: float = Field(default=0.3, gt=0, lt=1)
 

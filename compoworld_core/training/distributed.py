@@ -10,13 +10,16 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from compoworld_core.errors import CompoWorldError
 from compoworld_core.services.host.confinement import die_with
 from compoworld_core.training.config import Layout
 
 T = TypeVar("T")
+
+_PATIENCE_S: Final = 6 * 3600
+"""That processes wait for each other: some move hundreds of gigabytes of a checkpoint meanwhile."""
 
 
 def prepare(layout: Layout, model: str, run: str) -> None:
@@ -55,8 +58,20 @@ def arguments(layout: Layout, folder: Path) -> dict[str, Any]:
         "report_to": ["tensorboard"] if layout.tensorboard else [],
         "disable_tqdm": True,
         "ddp_backend": "gloo" if on_cpu and layout.processes > 1 else None,
+        "ddp_timeout": _PATIENCE_S,
         "dataloader_pin_memory": not on_cpu,
     }
+
+
+def precision(layout: Layout) -> Any:
+    """The `torch.dtype` that weights are loaded in.
+
+    A step moves many of them by less than bfloat16 can tell. DeepSpeed keeps a copy in single precision beside them;
+    without it they have to be that copy themselves.
+    """
+    import torch
+
+    return torch.bfloat16 if layout.device == "cuda" and layout.zero_stage else torch.float32
 
 
 def deepspeed_config(layout: Layout) -> dict[str, Any]:

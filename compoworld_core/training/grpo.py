@@ -93,15 +93,16 @@ def _generation(settings: GrpoSettings, layout: Layout) -> JsonObject:
     limit = {"generation_kwargs": {name: settings.turn_tokens}} if settings.turn_tokens else {}
     if layout.generation == "transformers":
         return limit
+    # Token by token: the ratio of whole rollouts, TRL's choice, drifts from 1 with their length by rounding alone.
+    vllm = {"use_vllm": True, "vllm_importance_sampling_mode": "token_truncate", **limit}
     if layout.generation == "server":
-        return {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": layout.vllm_url, **limit}
+        return {**vllm, "vllm_mode": "server", "vllm_server_base_url": layout.vllm_url}
     return {
-        "use_vllm": True,
+        **vllm,
         "vllm_mode": "colocate",
         "vllm_tensor_parallel_size": layout.tensor_parallel,
         "vllm_max_model_length": settings.context_tokens,
         "vllm_gpu_memory_utilization": layout.vllm_memory,
-        **limit,
     }
 
 
@@ -146,7 +147,6 @@ def trainer_of(
         curriculum: Over the same tasks.
         on_outcomes: Told what became of each step's rollouts.
     """
-    import torch
     from datasets import Dataset, Features, Json, List, Value
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from trl import GRPOConfig
@@ -167,8 +167,7 @@ def trainer_of(
         end_of_turn=tokenizer.eos_token_id,
         longest=settings.completion_tokens,
     )
-    precision = torch.float32 if job.layout.device == "cpu" else torch.bfloat16
-    model = AutoModelForCausalLM.from_pretrained(job.model, dtype=precision)
+    model = AutoModelForCausalLM.from_pretrained(job.model, dtype=distributed.precision(job.layout))
     distributed.declare_experts(model)
     return world_trainer.WorldTrainer(
         model=model,

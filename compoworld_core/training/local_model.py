@@ -53,10 +53,17 @@ class LocalModel:
             torch.set_num_threads(1)
         self._tokenizer: Any = AutoTokenizer.from_pretrained(source)
         precision = torch.float32 if device == "cpu" else torch.bfloat16
-        self._model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=precision).to(device).eval()
+        self._model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=precision, device_map=device).eval()
         self._answer_tokens = answer_tokens
         self._temperature = temperature
         self.thread = ThreadPoolExecutor(1)
+
+    def close(self) -> None:
+        """Give its memory back; it answers no more."""
+        self.thread.shutdown()
+        del self._model
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
 
     def conversation(self, seed: str) -> Conversation:
         """The model, ready for one conversation.

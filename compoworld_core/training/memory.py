@@ -20,7 +20,8 @@ GB: Final = 10**9
 WEIGHTS: Final = 2
 GRADIENTS: Final = 2
 OPTIMIZER: Final = 12
-"""Bytes per parameter."""
+HOST_GRADIENTS: Final = 4
+"""Bytes per parameter; DeepSpeed keeps gradients in single precision where the optimizer's states are offloaded to."""
 
 RESERVE: Final = 0.1
 """Share of a GPU that stays free for fragments and the driver."""
@@ -180,7 +181,8 @@ def _parts(shape: ModelShape, hardware: Hardware, settings: Settings, micro_batc
 
 
 def _host_gb(shape: ModelShape, hardware: Hardware, settings: Settings) -> float:
-    per_parameter = {"none": 0, "optimizer": OPTIMIZER, "optimizer+weights": OPTIMIZER + WEIGHTS}[settings.offload]
+    offloaded = OPTIMIZER + HOST_GRADIENTS
+    per_parameter = {"none": 0, "optimizer": offloaded, "optimizer+weights": offloaded + WEIGHTS}[settings.offload]
     return shape.parameters * per_parameter / hardware.nodes / GB
 
 

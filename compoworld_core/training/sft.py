@@ -58,7 +58,6 @@ def train(job: SftJob) -> None:
 
 def trainer_of(job: SftJob, *callbacks: Any) -> Any:
     """The trainer of a job, in a process that `distributed.prepare` has set up."""
-    import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from trl import SFTConfig
 
@@ -85,8 +84,7 @@ def trainer_of(job: SftJob, *callbacks: Any) -> Any:
         seed=settings.seed,
         **_router(job.model),
     )
-    precision = torch.float32 if layout.device == "cpu" else torch.bfloat16
-    model = AutoModelForCausalLM.from_pretrained(job.model, dtype=precision)
+    model = AutoModelForCausalLM.from_pretrained(job.model, dtype=distributed.precision(layout))
     distributed.declare_experts(model)
     return StepwiseTrainer(
         step=settings.global_batch,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import shutil
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -141,6 +142,9 @@ class Tracking(TrainerCallback):  # type: ignore[misc]  # transformers is untype
         if state.is_world_process_zero:
             sweep(self._store, self._run, commit(self._store, self._run, state.global_step, everything))
         _wait()
+        if _is_first_here() and not state.is_world_process_zero:  # the trainer clears away on the first machine alone
+            for done in Path(str(args.output_dir)).glob("checkpoint-*"):
+                shutil.rmtree(done)
 
     def leave(self, state: TrainerState, out: Path, padding: float | None = None) -> None:
         """Lay the history into the model's folder, and how quickly it went beside it.

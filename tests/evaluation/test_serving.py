@@ -72,6 +72,7 @@ def test_vllm_is_told_parsers_name_and_layout(tmp_path: Path) -> None:
     assert (given["--host"], dict(pairwise(serving.command(8123)))["--host"]) == ("0.0.0.0", "127.0.0.1")
     assert (given["--max-model-len"], given["--gpu-memory-utilization"]) == ("32768", "0.5")
     assert "--enable-auto-tool-choice" in command
+    assert json.loads(given["--default-chat-template-kwargs"]) == {"enable_thinking": False}, "as in training"
 
 
 def test_a_server_that_does_not_start_shows_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

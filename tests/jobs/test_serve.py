@@ -17,6 +17,8 @@ import yaml
 
 from compoworld_core.cli import run_cli
 from compoworld_core.evaluation.serving import _free_port as free_port
+from compoworld_core.pipeline.config import load_config
+from jobs.serve import for_training
 from tests.pipeline.argo.engine import PROJECT, pod_of
 from tests.storage.seaweedfs import SeaweedFS, seaweedfs
 
@@ -51,6 +53,28 @@ def test_an_image_without_the_server_is_refused(tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert "serve needs vllm, which the image `train` has" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("described", "longest"),
+    [
+        ({"max_position_embeddings": 40960}, 32768 + 1024),
+        ({"text_config": {"max_position_embeddings": 40960}}, 32768 + 1024),
+        ({"max_position_embeddings": 32768}, 32768),
+    ],
+    ids=["text", "also images", "no longer than the model"],
+)
+def test_a_trainers_server_has_room_for_one_more_message(
+    described: dict[str, object], longest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "trl").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "config.json").write_text(json.dumps(described))
+    grpo = {"training.grpo.context_tokens": 32768, "training.grpo.turn_tokens": 1024}
+
+    command = for_training(load_config(environment={}, flags=grpo), tmp_path, 8000, 2)
+
+    assert command[command.index("--max-model-len") + 1] == str(longest)
 
 
 @pytest.mark.train

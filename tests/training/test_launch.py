@@ -27,9 +27,13 @@ ELSEWHERE = {"MASTER_ADDR": "10.0.0.1", "NODE_RANK": "1"}
 @pytest.mark.parametrize(
     ("layout", "expected"),
     [
-        (Layout(), [sys.executable, *WHAT]),
+        (Layout(device="cpu"), [sys.executable, *WHAT]),
         (
-            Layout(zero_stage=1),
+            Layout(),
+            [*TORCHRUN, "--nnodes=1", "--nproc-per-node=1", "--standalone", "--local-addr=localhost", *WHAT],
+        ),
+        (
+            Layout(device="cpu", zero_stage=1),
             [*TORCHRUN, "--nnodes=1", "--nproc-per-node=1", "--standalone", "--local-addr=localhost", *WHAT],
         ),
         (
@@ -37,7 +41,7 @@ ELSEWHERE = {"MASTER_ADDR": "10.0.0.1", "NODE_RANK": "1"}
             [*TORCHRUN, "--nnodes=1", "--nproc-per-node=2", "--standalone", "--local-addr=localhost", *WHAT],
         ),
     ],
-    ids=["one process", "one process of DeepSpeed", "two processes"],
+    ids=["one process", "one of the GPUs", "one process of DeepSpeed", "two processes"],
 )
 def test_one_machine_needs_nothing_from_the_environment(layout: Layout, expected: list[str]) -> None:
     assert command(layout, {}, "a.module", JOB) == expected
@@ -103,7 +107,7 @@ def run(folder: Path, source: str, layout: Layout | None = None) -> list[str]:
     (folder / "worker.py").write_text(f"import os, signal, sys, time\n{source}\n", encoding="utf-8")
     told: list[str] = []
     launch(
-        layout or Layout(),
+        layout or Layout(device="cpu"),
         "worker",
         folder / "job.json",
         environment={**os.environ, "PYTHONPATH": str(folder)},
@@ -148,7 +152,9 @@ def test_whoever_is_interrupted_leaves_no_process_behind(tmp_path: Path) -> None
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        launch(Layout(), "worker", JOB, environment={**os.environ, "PYTHONPATH": str(tmp_path)}, tell=interrupt)
+        launch(
+            Layout(device="cpu"), "worker", JOB, environment={**os.environ, "PYTHONPATH": str(tmp_path)}, tell=interrupt
+        )
 
     with pytest.raises(ProcessLookupError):
         os.kill(started[0], 0)

@@ -48,7 +48,7 @@ def test_what_does_not_fit_fails_and_says_why(capsys: pytest.CaptureFixture[str]
 
     assert code == 1
     assert out.startswith("fits      no")
-    assert "needs 410 GB of host memory on each node, 64 GB are there" in out
+    assert "needs 546 GB of host memory on each node, 64 GB are there" in out
     assert "no room beside training (colocate)" in out
 
 

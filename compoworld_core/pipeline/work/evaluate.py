@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
@@ -135,30 +135,30 @@ async def _trials(
         pool = await stack.enter_async_context(open_pool(config, shard)) if config.models else None
         world_model = open_world_model(config, pool, shard) if pool is not None else None
         catalogue = open_catalogue(inputs[SERVICES], world_model)
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluate-")))
         versions = {
             "compoworld": __version__,
             "grader": code_digest(("tasks",), rubric.__file__)[:16],
             "tasks": inputs[TASKS].commit.digest[:16],
         }
         for name in notes if tasks else ():
-            policies, weights = _policies(config, name, inputs, shard, catalogue, pool, folder)
-            price = config.models[name].price if name in config.models else None
-            outage = OutageGuard()
-            async for trial, trajectory in run_trials(
-                tasks,
-                catalogue,
-                policies,
-                model=name,
-                trials=config.trials[name],
-                limits=config.limits,
-                concurrency=_SIDE_BY_SIDE if price is None else config.concurrency,
-                price=price,
-                versions=versions | weights,
-                notes=notes[name],
-            ):
-                outage.watch(trajectory)
-                yield trial
+            with ExitStack() as own:  # one model at a time
+                policies, weights = _policies(config, name, inputs, shard, catalogue, pool, own)
+                price = config.models[name].price if name in config.models else None
+                outage = OutageGuard()
+                async for trial, trajectory in run_trials(
+                    tasks,
+                    catalogue,
+                    policies,
+                    model=name,
+                    trials=config.trials[name],
+                    limits=config.limits,
+                    concurrency=_SIDE_BY_SIDE if price is None else config.concurrency,
+                    price=price,
+                    versions=versions | weights,
+                    notes=notes[name],
+                ):
+                    outage.watch(trajectory)
+                    yield trial
         if pool is not None:
             shard.notes["spend"] = pool.spend()
 
@@ -170,20 +170,20 @@ def _policies(
     shard: Shard,
     catalogue: Catalogue,
     pool: ModelPool | None,
-    folder: Path,
+    stack: ExitStack,
 ) -> tuple[PolicyFactory, dict[str, str]]:
-    """Who works on each task's trials, and the version of what is evaluated."""
+    """Who works on each task's trials until the stack is closed, and the version of what is evaluated."""
     if name in REFERENCES:
         return REFERENCES[name](catalogue, config.seed), {}
     if name in TRAINED:
-        return _local(config, name, inputs, shard, folder / name)
+        return _local(config, name, inputs, shard, stack)
     assert pool is not None  # it has this model, or the configuration would have been refused
     served = pool
     return lambda task, trial: served.model(name, item=task.id, sample=trial), {"model": config.models[name].model}
 
 
 def _local(
-    config: EvaluateConfig, name: str, inputs: Inputs, shard: Shard, folder: Path
+    config: EvaluateConfig, name: str, inputs: Inputs, shard: Shard, stack: ExitStack
 ) -> tuple[PolicyFactory, dict[str, str]]:
     """A model of this run, whose draws at a task's trial follow from the seed."""
     require_libraries()
@@ -192,6 +192,7 @@ def _local(
     source, weights = config.base, f"{config.base}"
     if name != "base" or source is None:
         files = list(_files(name, inputs))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evaluate-"))) / name
         source, weights = str(lay_out_model(shard.store, files, folder)), digest([file.sha256 for file in files])[:16]
     model = LocalModel(
         source,
@@ -200,6 +201,7 @@ def _local(
         temperature=config.temperature,
         device=config.device,
     )
+    stack.callback(model.close)
 
     def policy(task: Task, trial: int) -> Policy:
         return model.conversation(f"{config.seed}/{task.id}/{trial}")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import yaml
 
 from compoworld_core.training.config import Layout, TrainingConfig
-from compoworld_core.training.distributed import declare_experts
+from compoworld_core.training.distributed import declare_experts, precision
 from compoworld_core.training.grpo import GrpoJob, trainer_arguments
 
 PRESETS = sorted(Path("configs/training").glob("*.yaml"))
@@ -54,6 +54,17 @@ def test_every_argument_exists_and_is_valid(preset: Path, layout: dict[str, Any]
     if config.use_vllm:
         assert config.vllm_mode == job.layout.generation
         assert job.layout.processes % config.vllm_tensor_parallel_size == 0
+        assert config.vllm_importance_sampling_mode == "token_truncate"
+
+
+@pytest.mark.parametrize(
+    ("device", "zero_stage", "expected"),
+    [("cpu", 0, "float32"), ("cpu", 3, "float32"), ("cuda", 0, "float32"), ("cuda", 1, "bfloat16")],
+)
+def test_steps_are_added_up_in_single_precision_by_somebody(
+    device: Literal["cpu", "cuda"], zero_stage: Literal[0, 1, 3], expected: str
+) -> None:
+    assert str(precision(Layout(device=device, zero_stage=zero_stage))) == f"torch.{expected}"
 
 
 def test_vllm_is_handed_what_the_library_hands_on() -> None:
