@@ -27,7 +27,7 @@ ARG SKILLSBENCH_PYTHON=3.12
 ARG ALE_COMMIT=6b7f1b981b198edcce1cd4b68c2efda4f6733e42
 ARG ALE_PYTHON=3.12
 ARG AUTOMATIONBENCH_COMMIT=
-ARG AUTOMATIONBENCH_PYTHON=3.12
+ARG AUTOMATIONBENCH_PYTHON=3.13
 ARG WILDCLAWBENCH_COMMIT=
 ARG WILDCLAWBENCH_PYTHON=3.12
 # Where their sources come from: each stage asks for it, so that what was built from one place is not taken for another.
@@ -209,7 +209,9 @@ FROM harness AS harness-deepplanning
 ARG DEEPPLANNING_COMMIT
 ARG DEEPPLANNING_PYTHON
 ARG HARNESS_SOURCE
-RUN get-harness QwenLM/Qwen-Agent "$DEEPPLANNING_COMMIT" "$DEEPPLANNING_PYTHON" --requirement benchmark/deepplanning/requirements.txt
+# soundfile and tqdm: its requirements lack them, and without them travel goes on without tools.
+RUN get-harness QwenLM/Qwen-Agent "$DEEPPLANNING_COMMIT" "$DEEPPLANNING_PYTHON" \
+    --requirement benchmark/deepplanning/requirements.txt soundfile tqdm
 
 FROM job AS eval-deepplanning
 ARG DEEPPLANNING_COMMIT
@@ -233,7 +235,7 @@ FROM harness AS harness-ale
 ARG ALE_COMMIT
 ARG ALE_PYTHON
 ARG HARNESS_SOURCE
-RUN get-harness rdi-berkeley/agents-last-exam "$ALE_COMMIT" "$ALE_PYTHON" --editable .
+RUN get-harness rdi-berkeley/agents-last-exam "$ALE_COMMIT" "$ALE_PYTHON" --editable . --requirement tasks/pyproject.toml
 
 FROM job AS eval-ale
 ARG ALE_COMMIT

@@ -10,11 +10,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 from compoworld_core.errors import CompoWorldError, InputError
 from compoworld_core.evaluation.order import Job, Needs, Order, Pin
@@ -29,7 +32,8 @@ FINISHED: Final = "finished"
 
 _KEPT: Final = frozenset(
     "PATH HOME LANG LC_ALL TZ TMPDIR http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY SSL_CERT_FILE "
-    "SSL_CERT_DIR REQUESTS_CA_BUNDLE DOCKER_HOST DOCKER_CERT_PATH DOCKER_TLS_VERIFY DOCKER_CONTEXT".split()
+    "SSL_CERT_DIR REQUESTS_CA_BUNDLE DOCKER_HOST DOCKER_CERT_PATH DOCKER_TLS_VERIFY DOCKER_CONTEXT "
+    "TIKTOKEN_CACHE_DIR".split()
 )
 _NO_KEY: Final = "unused"
 """What clients that insist on a key are given for servers that need none."""
@@ -37,16 +41,19 @@ _NO_KEY: Final = "unused"
 _ASK_S: Final = 120.0
 _ASK: Final = """
 import importlib.metadata, importlib.util, json, sys
-module, package = sys.argv[1:]
+package, *modules = sys.argv[1:]
 try:
     version = importlib.metadata.version(package) if package else None
 except importlib.metadata.PackageNotFoundError:
     version = None
-try:
-    is_there = not module or importlib.util.find_spec(module) is not None
-except ImportError:
-    is_there = False
-print(json.dumps({"python": "%d.%d.%d" % sys.version_info[:3], "version": version, "is_there": is_there}))
+lacking = {}
+for module in modules:
+    try:
+        if importlib.util.find_spec(module) is None:
+            lacking[module] = ""
+    except Exception as error:  # of the packages that it lies in, which are imported
+        lacking[module] = ": %s" % error
+print(json.dumps({"python": "%d.%d.%d" % sys.version_info[:3], "version": version, "lacking": lacking}))
 """
 
 
@@ -78,6 +85,19 @@ def _wrong_orders(needs: Needs, options: Mapping[str, str], order: Order) -> Ite
                 served.endpoint.key()
             except InputError as error:
                 yield str(error)
+    if needs.contained and _is_loopback(order.agent.base_url):
+        yield (
+            f"{order.agent.base_url}: the agent asks from within a container or another machine, where this address is "
+            "that one's own; serve the model where it can be reached from there, which --checkpoint does not"
+        )
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def _wrong_harness(pin: Pin, needs: Needs, order: Order) -> Iterator[str]:
@@ -91,14 +111,14 @@ def _wrong_harness(pin: Pin, needs: Needs, order: Order) -> Iterator[str]:
         yield f"{order.interpreter}: there is no such interpreter; make the harness's environment, or name it"
         return
     try:
-        found = _ask_interpreter(order.interpreter, needs.module, pin.package or "")
+        found = _ask_interpreter(order.interpreter, needs.modules, pin.package or "")
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         yield f"{order.interpreter}: does not run: {error}"
         return
     if not _fits(str(found["python"]), needs.python):
         yield f"{order.interpreter}: is Python {found['python']}; it needs {needs.python}"
-    if not found["is_there"]:
-        yield f"{order.interpreter}: has no module {needs.module}; install the harness there"
+    for module, reason in found["lacking"].items():
+        yield f"{order.interpreter}: has no module {module}{reason}; install the harness there"
     yield from _wrong_revision(pin, order, found["version"])
 
 
@@ -116,7 +136,18 @@ def _missing(needs: Needs) -> Iterator[str]:
     for variable in needs.secrets:
         if not os.environ.get(variable, "").strip():
             yield f"the environment variable {variable} is not set"
-    if needs.docker:
+        elif variable in needs.key_files and not Path(os.environ[variable]).is_file():
+            yield f"the environment variable {variable} has to name the file with the key, and names none"
+    for program in needs.programs:
+        if shutil.which(program) is None:
+            yield f"there is no {program} on the path"
+    host = os.environ.get("DOCKER_HOST", "")
+    if needs.docker and needs.contained and host.startswith(("tcp:", "ssh:")):
+        yield (
+            f"DOCKER_HOST is {host}, and its containers have to be this machine's own: the harness reaches them by "
+            "local ports and folders"
+        )
+    elif needs.docker:
         try:
             ran = subprocess.run(
                 ["docker", "version", "--format", "{{.Server.Version}}"],
@@ -132,12 +163,12 @@ def _missing(needs: Needs) -> Iterator[str]:
                 yield f"its tasks are containers, and docker has no server: {reason}"
 
 
-def _ask_interpreter(interpreter: Path, module: str, package: str) -> dict[str, object]:
+def _ask_interpreter(interpreter: Path, modules: tuple[str, ...], package: str) -> dict[str, Any]:
     ran = subprocess.run(
-        [str(interpreter), "-c", _ASK, module, package],
+        [str(interpreter), "-c", _ASK, package, *modules],
         capture_output=True, text=True, timeout=_ASK_S, check=True, env=_small_environment(),
     )  # fmt: skip
-    found: dict[str, object] = json.loads(ran.stdout)
+    found: dict[str, Any] = json.loads(ran.stdout.strip().rpartition("\n")[2])  # what is imported may print
     return found
 
 
@@ -183,12 +214,23 @@ def run_job(order: Order, job: Job) -> None:
             command, place = _resolved(job.command, order), job.folder or folder
             code = _call(command, place, environment, job.answers, folder / LOG, descriptors)
     finally:
-        secrets.strip_folder(folder)
+        secrets.strip_folder(folder, lambda file: _is_source(file.relative_to(folder), job))
     problem = f"ended with {code}" if code != 0 else "" if (folder / job.done).exists() else f"left no {job.done}"
     if problem:
         log = folder / LOG
         raise CompoWorldError(f"{job.name}: the harness {problem}; the end of {log}:\n{tail(log)}")
     (folder / FINISHED).touch()
+
+
+def _is_source(file: Path, job: Job) -> bool:
+    """Whether a file in a job's folder is code or data of the harness.
+
+    Its place decides: a harness that works in a copy of itself writes results beside its sources, of all kinds.
+    """
+    return any(
+        file.is_relative_to(place) and (original / file.relative_to(place)).is_file()
+        for place, original in job.sources.items()
+    )
 
 
 def _small_environment() -> dict[str, str]:

@@ -37,22 +37,29 @@ class Needs(Data):
 
     Attributes:
         python: The harness's Python, as a version specifier: `>=3.12,<3.14`.
-        module: What that Python has to be able to import; empty if nothing.
+        modules: What that Python has to be able to import.
         files: What has to be in the harness's folder, such as data.
         user: Whether a model plays the user.
         judge: Whether a model judges.
         docker: Whether it starts containers.
+        contained: Whether the agent asks its model from within a container or machine that the harness starts, which
+            sees nothing of this machine's loopback, and which the harness reaches by this machine's ports and folders.
+        programs: What has to be on the path.
         secrets: Environment variables that have to be set; the harness is given them.
+        key_files: Those of `secrets` that hold no key but name the file that has it.
         parts: How to ask for a part of its tasks, if its scripts know no limit.
     """
 
     python: str = ">=3.10"
-    module: str = ""
+    modules: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     user: bool = False
     judge: bool = False
     docker: bool = False
+    contained: bool = False
+    programs: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
+    key_files: tuple[str, ...] = ()
     parts: str | None = None
 
     def unmet(self, *, has_user: bool, has_judge: bool, has_limit: bool) -> Iterator[str]:
@@ -173,6 +180,8 @@ class Job(Data):
             of `keys` or `passed`.
         answers: Lines that the harness reads from its standard input, for one that asks whether to go on.
         folder: Where to run it, for a harness that only works in its own folder; the job's folder if left out.
+        sources: Folders in the job's folder that hold sources of others, by what each is a copy of, or by itself if all
+            in it is. A file that the original has, too, is source; what was added is results.
     """
 
     name: str
@@ -185,3 +194,4 @@ class Job(Data):
     sealed: dict[str, str] = Field(default={})
     answers: str = ""
     folder: Path | None = None
+    sources: dict[str, Path] = Field(default={})

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -64,9 +64,13 @@ class Secrets:
 
     def strip_text(self, text: str) -> str:
         """The text without them, encoded or not; what stands after `Authorization:` or `api_key=` is taken for one."""
+        known_gone = self._without_values(text)
+        return _KEY.sub(HIDDEN, _IN_TEXT.sub(lambda found: f"{found['before']}{HIDDEN}", known_gone))
+
+    def _without_values(self, text: str) -> str:
         for form in self._forms:
             text = text.replace(form, HIDDEN)
-        return _KEY.sub(HIDDEN, _IN_TEXT.sub(lambda found: f"{found['before']}{HIDDEN}", text))
+        return text
 
     def strip(self, value: Any) -> Any:
         """The JSON value without them, and without the content of fields whose names say that it is one."""
@@ -81,11 +85,12 @@ class Secrets:
             return [self.strip(item) for item in value]
         return value
 
-    def strip_file(self, file: Path) -> None:
+    def strip_file(self, file: Path, *, is_source: bool = False) -> None:
         """Rewrite a file without them; one that has none stays as it is.
 
         A log may have bytes that are no text, and is one nevertheless. In what is no text, known values give way to as
-        many stars; what is packed is not looked into.
+        many stars; what is packed is not looked into. Source loses known values and nothing else: code that reads a key
+        looks like one that has it.
         """
         try:
             data = file.read_bytes()
@@ -97,18 +102,19 @@ class Secrets:
                 stripped = stripped.replace(value.encode(), b"*" * len(value.encode()))
         else:
             text = data.decode("utf-8", "surrogateescape")
-            stripped = self._stripped_document(file, text).encode("utf-8", "surrogateescape")
+            without = self._without_values(text) if is_source else self._stripped_document(file, text)
+            stripped = without.encode("utf-8", "surrogateescape")
         if stripped != data:
             beside = file.with_name(f"{file.name}.stripped")
             beside.touch(mode=0o600)
             beside.write_bytes(stripped)
             os.replace(beside, file)
 
-    def strip_folder(self, folder: Path) -> None:
+    def strip_folder(self, folder: Path, is_source: Callable[[Path], bool] = lambda _: False) -> None:
         """Rewrite all files below a folder without them."""
         for file in sorted(folder.rglob("*")):
             if file.is_file() and not file.is_symlink():
-                self.strip_file(file)
+                self.strip_file(file, is_source=is_source(file))
 
     def _stripped_document(self, file: Path, text: str) -> str:
         if file.suffix == ".jsonl":

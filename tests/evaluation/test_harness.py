@@ -16,7 +16,7 @@ import pytest
 
 from compoworld_core.errors import CompoWorldError, InputError
 from compoworld_core.evaluation.harness import FINISHED, LOG, harness_version, require, run_job
-from compoworld_core.evaluation.order import Job, Needs, Order, Pin
+from compoworld_core.evaluation.order import Job, Needs, Order, Pin, Served
 from compoworld_core.llm.config import Endpoint
 from tests.evaluation.benchmarks.written import CANARY, order
 
@@ -33,7 +33,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **fields: Any) -> Ord
 
 
 def test_an_order_with_all_that_is_needed_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    needs = Needs(python=HERE, module="pydantic", judge=True)
+    needs = Needs(python=HERE, modules=("pydantic",), judge=True)
 
     require("b", PIN, needs, {"mode": "x"}, asked(tmp_path, monkeypatch, options={"mode": "y"}))
 
@@ -42,13 +42,18 @@ def test_an_order_with_all_that_is_needed_is_taken(tmp_path: Path, monkeypatch: 
     ("pin", "needs", "fields", "told"),
     [
         pytest.param(PIN, Needs(python=">=3.99"), {}, r"is Python 3\.\d+\.\d+; it needs >=3.99", id="python"),
-        pytest.param(PIN, Needs(module="no_such_module"), {}, "has no module no_such_module", id="module"),
-        pytest.param(PIN, Needs(module="no_such.part"), {}, r"has no module no_such\.part", id="part of a module"),
+        pytest.param(PIN, Needs(modules=("pydantic", "no_such")), {}, "has no module no_such;", id="module"),
+        pytest.param(PIN, Needs(modules=("no_such.part",)), {}, r"has no module no_such\.part", id="part of a module"),
         pytest.param(PIN, Needs(files=("data/x.json",)), {}, "data/x.json: is missing", id="data"),
         pytest.param(PIN, Needs(user=True), {}, "a model has to play the user", id="user"),
         pytest.param(PIN, Needs(judge=True), {"judge": None}, "a model has to judge", id="judge"),
         pytest.param(PIN, Needs(parts="say which"), {"limit": 2}, "its scripts know no --limit; say which", id="limit"),
         pytest.param(PIN, Needs(secrets=("NO_SUCH_SECRET",)), {}, "NO_SUCH_SECRET is not set", id="secret"),
+        pytest.param(
+            PIN, Needs(secrets=("AGENT_KEY",), key_files=("AGENT_KEY",)), {}, "AGENT_KEY has to name the file",
+            id="key file",
+        ),
+        pytest.param(PIN, Needs(programs=("no-such-program",)), {}, "no no-such-program on the path", id="program"),
         pytest.param(PIN, Needs(), {"options": {"colour": "red"}}, "no option 'colour'; there are mode", id="option"),
         pytest.param(
             Pin(repository="a/b", package="pydantic", version="0.1"), Needs(), {}, "is pinned to 0.1", id="version"
@@ -84,6 +89,50 @@ def test_all_that_is_missing_is_told_at_once(tmp_path: Path, monkeypatch: pytest
 
     told = str(caught.value)
     assert all(part in told for part in ("play the user", "/x: is missing", "NO_SUCH_SECRET", "AGENT_KEY is not set"))
+
+
+def test_a_part_of_a_package_that_cannot_be_imported_is_told_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package/__init__.py").write_text("print('loading'); import no_such_dependency")
+    (tmp_path / "package/part.py").touch()
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(InputError, match=r"has no module package\.part: No module named 'no_such_dependency'"):
+        require("b", PIN, Needs(modules=("pydantic", "package.part")), {}, asked(tmp_path, monkeypatch))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost", "[::1]:80", "model.localhost"])
+def test_an_agent_in_a_container_cannot_ask_this_machines_loopback(
+    host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = Served(model="m", endpoint=Endpoint(base_url=f"http://{host}/v1"))
+    given = asked(tmp_path, monkeypatch, agent=agent)
+
+    require("b", PIN, Needs(), {}, given)
+    with pytest.raises(InputError, match="serve the model where it can be reached from there"):
+        require("b", PIN, Needs(contained=True), {}, given)
+
+
+def test_an_agent_in_a_container_may_ask_any_other_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = Served(model="m", endpoint=Endpoint(base_url="http://10.0.0.7:8000/v1"))
+
+    require("b", PIN, Needs(contained=True), {}, asked(tmp_path, monkeypatch, agent=agent))
+
+
+@pytest.mark.parametrize("host", ["tcp://docker:2375", "ssh://someone@docker"])
+def test_containers_that_are_reached_by_local_ports_have_to_be_here(
+    host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = Served(model="m", endpoint=Endpoint(base_url="http://10.0.0.7:8000/v1"))
+    given = asked(tmp_path, monkeypatch, agent=agent)
+    docker(tmp_path, "0", monkeypatch)
+    monkeypatch.setenv("DOCKER_HOST", host)
+
+    require("b", PIN, Needs(docker=True), {}, given)
+    with pytest.raises(InputError, match=f"DOCKER_HOST is {host}, and its containers have to be this machine's own"):
+        require("b", PIN, Needs(docker=True, contained=True), {}, given)
 
 
 def test_containers_need_a_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,6 +220,7 @@ def test_a_harness_is_told_its_own_keys_and_no_others(tmp_path: Path, monkeypatc
     given = asked(tmp_path, monkeypatch)
     monkeypatch.setenv("SEARCH_KEY", "search-0123456789")
     monkeypatch.setenv("OTHER_SECRET", "other-0123456789")
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "/somewhere")
     code = (
         "import hashlib, json, os\n"
         "found = {name: hashlib.sha256(value.encode()).hexdigest() for name, value in os.environ.items()}\n"
@@ -183,7 +233,7 @@ def test_a_harness_is_told_its_own_keys_and_no_others(tmp_path: Path, monkeypatc
     )
 
     told = json.loads((tmp_path / "out/part/out.txt").read_text())
-    assert {"KEY", "FREE", "SEARCH_KEY", "PATH"} <= told.keys()
+    assert {"KEY", "FREE", "SEARCH_KEY", "PATH", "TIKTOKEN_CACHE_DIR"} <= told.keys()
     assert not {"AGENT_KEY", "JUDGE_KEY", "OTHER_SECRET"} & told.keys()
 
 
@@ -231,6 +281,31 @@ def test_no_key_stays_in_what_a_harness_wrote_however_it_ends(
     texts = {file.name: file.read_text() for file in (tmp_path / "out").rglob("*") if file.is_file()}
     assert {"out.txt", "models.yaml", LOG} <= texts.keys()
     assert not any(CANARY in text for text in texts.values())
+
+
+def test_sources_that_a_harness_copies_lose_known_keys_and_stay_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = asked(tmp_path, monkeypatch)
+    read = 'api_key = os.environ["KEY"]\nheaders = {"Authorization": f"Bearer {api_key}"}\n'
+    original = tmp_path / "original"
+    (original / "tools").mkdir(parents=True)
+    (original / "tools/ask.py").write_text(read)
+    (original / "schema.json").write_text('{"password":  "the user\'s password"}')
+    copying = (
+        "import os, pathlib, shutil\n"
+        f"shutil.copytree({str(original)!r}, 'harness')\n"
+        "with open('harness/tools/ask.py', 'a') as file: file.write('# ' + os.environ['KEY'])\n"
+        "pathlib.Path('harness/tools/said.py').write_text('api_key = \"of-another-one\" # ' + os.environ['KEY'])\n"
+        "pathlib.Path('out.txt').touch()"
+    )
+
+    run_job(given, job(copying, keys={"KEY": given.agent.endpoint}, sources={"harness": original}))
+
+    copy = tmp_path / "out/part/harness"
+    assert (copy / "tools/ask.py").read_text() == f"{read}# [secret]"
+    assert (copy / "schema.json").read_bytes() == (original / "schema.json").read_bytes()
+    assert (copy / "tools/said.py").read_text() == 'api_key = "[secret]" # [secret]'
 
 
 def test_what_a_harness_leaves_running_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,6 +131,19 @@ def test_no_kind_of_file_keeps_a_key(tmp_path: Path, name: str, content: bytes) 
         assert len(left) == len(content)
 
 
+@pytest.mark.parametrize("form", [CANARY, base64.b64encode(f"user:{CANARY}".encode()).decode()])
+def test_source_loses_known_values_and_nothing_else(tmp_path: Path, form: str) -> None:
+    code = 'api_key = os.environ["X"]; password = "hunter2-hunter2"'
+    (tmp_path / "ask.py").write_text(f"{code}\n{form}")
+
+    Secrets([CANARY], environment={}).strip_folder(tmp_path, lambda _: True)
+
+    first, last = (tmp_path / "ask.py").read_text().split("\n")
+    assert first == code
+    assert "[secret]" in last
+    assert form not in last
+
+
 @pytest.mark.parametrize("name", ["API_KEY_2", "GITHUB_PAT", "DB_PASS", "MYSQL_PASSWD", "SERVICE_KEYS"])
 def test_variables_are_known_by_their_names(name: str) -> None:
     assert is_secret_variable(name)

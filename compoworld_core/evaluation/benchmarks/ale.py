@@ -28,6 +28,15 @@ _FULL: Final = 1 - 1e-6
 _SETTLED: Final = ("completed", "timeout")
 """States of a run that the harness does not repeat."""
 
+_BASE_URLS: Final = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+"""Where the judges of single tasks ask: they take the agent's key, which is not to be shown to OpenAI.
+
+A task whose judge is not served there gets no score.
+"""
+
+_NOT_TRIED: Final = "not_executed"
+"""State of an evaluation that nothing led to, as where no machine could be had."""
+
 _RUNS: Final = "runs"
 _LIST: Final = "tasks.txt"
 _DONE: Final = "all-tried"
@@ -35,7 +44,8 @@ _SCRIPT: Final = """\
 set -eu
 job="$PWD"
 (cd "$HARNESS_HOME" && "$HARNESS_PYTHON" -m ale_run run "$job/exp.yaml" --resume) || echo "some units did not complete"
-tried=$(find runs -name eval_result.json | sed 's|/[^/]*/eval_result.json$||' | sort -u | wc -l)
+tried=$(grep -rL --include eval_result.json '"eval_status": *"not_executed"' runs |
+    sed 's|/[^/]*/eval_result.json$||' | sort -u | wc -l)
 [ "$tried" -ge {tasks} ] || {{ echo "only $tried of {tasks} tasks were tried"; exit 1; }}
 touch {done}
 """
@@ -49,10 +59,12 @@ class AgentsLastExam(Benchmark):
     pin = Pin(repository="rdi-berkeley/agents-last-exam", commit="6b7f1b981b198edcce1cd4b68c2efda4f6733e42")
     needs = Needs(
         python=">=3.12,<3.14",
-        module="cua_bench",
+        modules=("cua_bench", "skimage"),
         files=("ale_run/__main__.py", "tasks", "selected_tasks"),
         docker=True,
+        contained=True,
         secrets=("GCP_SA_KEY",),
+        key_files=("GCP_SA_KEY",),
     )
     options: ClassVar = {"task_list": "selected_tasks/linux_only.txt", "sandbox": "docker", "wall_time_s": "7200"}
 
@@ -64,9 +76,12 @@ class AgentsLastExam(Benchmark):
         is_cloud = sandbox == "gcloud"
         return Needs(
             python=self.needs.python,
-            module=self.needs.module,
+            modules=self.needs.modules,
             files=(*self.needs.files, self.option(order, "task_list")),
             docker=not is_cloud,
+            contained=True,
+            programs=("gcloud",) if is_cloud else (),
+            key_files=self.needs.key_files,
             secrets=(*self.needs.secrets, *(("GCP_PROJECT",) if is_cloud else ())),
         )
 
@@ -96,7 +111,11 @@ class AgentsLastExam(Benchmark):
             name=name,
             command=("bash", "run.sh"),
             done=_DONE,
-            environment={"HARNESS_HOME": str(home), "HARNESS_PYTHON": str(order.interpreter.absolute())},
+            environment={
+                "HARNESS_HOME": str(home),
+                "HARNESS_PYTHON": str(order.interpreter.absolute()),
+                **dict.fromkeys(_BASE_URLS, order.agent.base_url),
+            },
             keys={"OPENAI_API_KEY": order.agent.endpoint},
             passed=self.needs_for(order).secrets,
             files={
@@ -116,7 +135,7 @@ class AgentsLastExam(Benchmark):
             found = ", ".join(f"{agent} with {model}" for agent, model in systems)
             raise InputError(f"{folder}: has results of {found}; collect one at a time")
         counted, replaced = _latest(attempts)
-        rows = [attempt.row() for attempt in counted]
+        rows = [attempt.row() for attempt in counted if attempt.was_tried]
         tasks = len({row.task for row in rows})
         return self.collection(
             systems[0][1],
@@ -124,7 +143,7 @@ class AgentsLastExam(Benchmark):
             drops=[
                 Gap(task=one.task, trial=one.trial, reason=f"the run {one.time} was tried again") for one in replaced
             ],
-            missing=_untried(folder, rows),
+            missing=_untried(folder, counted),
             setting={"tasks": tasks, "trials": len({row.trial for row in rows}), "agent": systems[0][0]},
             warnings=[f"{tasks} tasks: with another list of tasks the figure is another one", *_unscored(rows)],
         )
@@ -190,6 +209,7 @@ class _Attempt:
     time: str
     score: float | None
     status: str
+    ended: str
     error: str | None
     usage: Found | None
     trial: int = 0
@@ -211,9 +231,15 @@ class _Attempt:
             time=time,
             score=result.at("score").share() if result.has("score") else None,
             status=run.at("status").text() if run is not None else "completed" if ended == "success" else ended,
+            ended=ended,
             error=_problem(result, run, ended),
             usage=run.maybe("usage") if run is not None else None,
         )
+
+    @property
+    def was_tried(self) -> bool:
+        """Whether the agent had its chance."""
+        return self.status in _SETTLED or self.ended != _NOT_TRIED
 
     def row(self) -> Trial:
         """The attempt as a trial; without a score it is not passed."""
@@ -255,7 +281,7 @@ def _latest(attempts: Sequence[_Attempt]) -> tuple[list[_Attempt], list[_Attempt
     """The attempts that count, and those that were repeated.
 
     The harness repeats a run until it is settled, so each settled one is a trial; of a task that has none, the last one
-    counts.
+    that was tried counts.
     """
     by_task: dict[tuple[int, str], list[_Attempt]] = defaultdict(list)
     for attempt in attempts:
@@ -263,15 +289,21 @@ def _latest(attempts: Sequence[_Attempt]) -> tuple[list[_Attempt], list[_Attempt
     counted, replaced = [], []
     for (trial, _), tried in sorted(by_task.items()):
         tried.sort(key=lambda attempt: attempt.time)
-        settled = [attempt for attempt in tried if attempt.status in _SETTLED] or tried[-1:]
-        replaced += [attempt for attempt in tried if attempt not in settled]
-        counted += [replace(attempt, trial=trial + number) for number, attempt in enumerate(settled)]
+        settled = [attempt for attempt in tried if attempt.status in _SETTLED]
+        last = ([attempt for attempt in tried if attempt.was_tried] or tried)[-1:]
+        kept = settled or last
+        replaced += [attempt for attempt in tried if attempt not in kept]
+        counted += [replace(attempt, trial=trial + number) for number, attempt in enumerate(kept)]
     return counted, replaced
 
 
-def _untried(folder: Path, rows: Sequence[Trial]) -> Iterator[Gap]:
-    """Tasks of a job's list that have no run."""
-    there = {(row.trial, row.task) for row in rows}
+def _untried(folder: Path, attempts: Sequence[_Attempt]) -> Iterator[Gap]:
+    """Tasks that were begun and never tried, and those of a job's list that have no run."""
+    for attempt in attempts:
+        if not attempt.was_tried:
+            reason = f"it was not tried: {attempt.error}; the figures leave it out"
+            yield Gap(task=attempt.task, trial=attempt.trial, reason=reason)
+    there = {(attempt.trial, attempt.task) for attempt in attempts}
     for file in sorted(folder.rglob(_LIST)):
         trial = trial_of(file, folder)
         for task in _listed(file):

@@ -35,7 +35,7 @@ class AutomationBench(Benchmark):
     name = "automationbench"
     title = "AutomationBench"
     pin = Pin(repository="zapier/AutomationBench")
-    needs = Needs(module="automationbench")
+    needs = Needs(python=">=3.13", modules=("automationbench",))
     options: ClassVar = {
         "toolset": "api",
         "domains": ",".join(DOMAINS),

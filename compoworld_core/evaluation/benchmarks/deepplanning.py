@@ -43,9 +43,17 @@ set -eu
 [ -d harness ] || {{ cp -r "$HARNESS_HOME" harness.part && mv harness.part harness; }}
 cp models_config.json harness/models_config.json
 (cd harness/{domain} && bash run.sh)
-ls {result} > /dev/null
+{again}ls {result} > /dev/null
 touch {done}
 """
+_AGAIN: Final = """\
+result={result}
+plans=$(find "${{result%/*/*}}/converted_plans" -name 'id_*_converted.json' | wc -l)
+if [ ! -e "$result" ] && [ "$plans" -ge {cases} ]; then
+    (cd harness/travelplanning && BENCHMARK_START_FROM=evaluation bash run.sh)
+fi
+"""
+"""The harness takes all plans for a finished run, even where it was stopped before it judged them."""
 
 
 class DeepPlanning(Benchmark):
@@ -56,7 +64,7 @@ class DeepPlanning(Benchmark):
     pin = Pin(repository="QwenLM/Qwen-Agent", commit="31a4d36d123688581a9e9744427272b33ce940e0")
     needs = Needs(
         judge=True,
-        module="rank_bm25",
+        modules=("rank_bm25", "qwen_agent.tools.base"),  # without the latter, travel goes on without tools
         files=(
             f"{_HOME}/aggregate_results.py",
             *(f"{_HOME}/shoppingplanning/database_level{level}" for level in LEVELS),
@@ -86,13 +94,15 @@ class DeepPlanning(Benchmark):
             "travel": f"harness/travelplanning/results/{label}_{part}/evaluation/evaluation_summary.json",
             "shopping": f"harness/shoppingplanning/result_report/database_{label}_level{part}_*/summary_report.json",
         }[domain]
+        again = _AGAIN.format(result=result, cases=_CASES["travel"]) if domain == "travel" else ""
+        home = (order.harness / _HOME).absolute()
         assert order.judge is not None
         return Job(
             name=name,
             command=("bash", "run.sh"),
             done=_DONE,
             environment={
-                "HARNESS_HOME": str((order.harness / _HOME).absolute()),
+                "HARNESS_HOME": str(home),
                 "PATH": f"{order.interpreter.absolute().parent}:/usr/local/bin:/usr/bin:/bin",
                 "BENCHMARK_MODEL": label,
                 "BENCHMARK_WORKERS": str(order.concurrency),
@@ -101,9 +111,10 @@ class DeepPlanning(Benchmark):
             },
             keys={"AGENT_API_KEY": order.agent.endpoint, "CONVERTER_API_KEY": order.judge.endpoint},
             files={
-                "run.sh": _SCRIPT.format(domain=f"{domain}planning", result=result, done=_DONE),
+                "run.sh": _SCRIPT.format(domain=f"{domain}planning", again=again, result=result, done=_DONE),
                 "models_config.json": config,
             },
+            sources={"harness": home},
         )
 
     def parse(self, folder: Path) -> Collection:

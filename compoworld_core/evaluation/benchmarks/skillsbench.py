@@ -27,6 +27,16 @@ _CLOUDS: Final = {"daytona": "DAYTONA_API_KEY"}
 """Sandboxes that are no local containers, by the variable with their key."""
 
 _JOBS: Final = "jobs"
+_SUMMARY: Final = "summary.json"
+_RESULT: Final = "result.json"
+_CACHE: Final = ".cache"
+"""Where the harness keeps the dataset, which may have files of any name."""
+
+_SCRIPT: Final = f"""\
+set -eu
+rm -f {_JOBS}/{_SUMMARY}
+"$@" || echo "ended with $?, as it does where an error ended a rollout"
+"""
 _PARTS: Final = "name tasks with the option include (comma-separated)"
 
 
@@ -36,7 +46,7 @@ class SkillsBench(Benchmark):
     name = "skillsbench"
     title = "SkillsBench"
     pin = Pin(repository="benchflow-ai/benchflow", package="benchflow", version="0.7.11")
-    needs = Needs(python=">=3.12", module="benchflow", docker=True, parts=_PARTS)
+    needs = Needs(python=">=3.12", modules=("benchflow",), docker=True, parts=_PARTS)
     options: ClassVar = {"skills": "with-skill", "agent": "openhands", "sandbox": "docker", "include": ""}
 
     def needs_for(self, order: Order) -> Needs:
@@ -49,7 +59,7 @@ class SkillsBench(Benchmark):
                 f"{self.name}: the sandbox {sandbox!r} is not known; there are docker, {', '.join(_CLOUDS)}"
             )
         return Needs(
-            python=self.needs.python, module=self.needs.module, secrets=(_CLOUDS[sandbox],), parts=self.needs.parts
+            python=self.needs.python, modules=self.needs.modules, secrets=(_CLOUDS[sandbox],), parts=self.needs.parts
         )
 
     def render(self, order: Order) -> tuple[Job, ...]:
@@ -63,24 +73,32 @@ class SkillsBench(Benchmark):
     def _job(self, order: Order, name: str) -> Job:
         sandbox = self.option(order, "sandbox")
         chosen = [task for task in self.option(order, "include").split(",") if task]
+        bench = str(order.interpreter.absolute().with_name("bench"))
         return Job(
             name=name,
             command=(
-                *("bench", "eval", "run", "-d", DATASET, "--agent", self.option(order, "agent")),
+                *("bash", "run.sh", bench, "eval", "run", "-d", DATASET, "--agent", self.option(order, "agent")),
                 *("--model", f"vllm/{order.agent.model}"),
                 *("--agent-env", f"BENCHFLOW_PROVIDER_BASE_URL={order.agent.base_url}"),
                 *("--sandbox", sandbox, "--skill-mode", self.option(order, "skills")),
                 *("--concurrency", str(order.concurrency), "--jobs-dir", _JOBS),
                 *(part for task in chosen for part in ("--include", task)),
             ),
-            done=f"{_JOBS}/summary.json",
+            done=f"{_JOBS}/{_SUMMARY}",
             keys={"OPENAI_API_KEY": order.agent.endpoint},
             passed=(_CLOUDS[sandbox],) if sandbox in _CLOUDS else (),
+            files={"run.sh": _SCRIPT},
+            sources={_CACHE: order.folder(name) / _CACHE},
         )
 
     def parse(self, folder: Path) -> Collection:
         """The rollouts below a folder, of one way of working."""
-        rollouts = [_Rollout(file, folder) for file in result_files(folder, "result.json", "benchflow")]
+        homes = _homes(folder)
+        found = [_Rollout(home / _RESULT, folder) for home in homes]
+        rollouts = [rollout for rollout in found if rollout.purpose != "reviewer"]
+        if not rollouts:
+            raise InputError(f"{folder}: has no {_RESULT} of a rollout; give the folder that benchflow wrote to")
+        summaries = _summaries(folder, homes)
         mode = _only(rollouts, "skills", [rollout.mode for rollout in rollouts], folder)
         model = _only(rollouts, "models", [rollout.model for rollout in rollouts], folder)
         counted, replaced = _latest(rollouts)
@@ -96,7 +114,7 @@ class SkillsBench(Benchmark):
                     for rollout in replaced
                 ),
             ],
-            missing=_gaps(folder, rows),
+            missing=_gaps(summaries, folder, rows),
             setting={
                 "skills": mode,
                 "tasks": len({row.task for row in rows}),
@@ -104,7 +122,7 @@ class SkillsBench(Benchmark):
                 "agent": ", ".join(sorted({rollout.agent for rollout in rollouts})),
             },
             versions={"dataset": ", ".join(sorted(versions)) or "unknown"},
-            warnings=_contradictions(folder, rows),
+            warnings=_contradictions(summaries, folder, rows),
         )
 
     def measure(self, rows: Sequence[Trial]) -> tuple[Metric, ...]:
@@ -141,6 +159,7 @@ class _Rollout:
         self._document = document
         self.task = document.at("task_name").text()
         self.name = _text(document, "rollout_name") or file.parent.name
+        self.purpose = _text(document, "purpose")
         self.trial = trial_of(file, folder)
         self.job = file.parent.parent
         self.mode = _text(document, "skill_mode") or "unknown"
@@ -213,23 +232,31 @@ def _latest(rollouts: Sequence[_Rollout]) -> tuple[list[_Rollout], list[_Rollout
     return counted, replaced
 
 
-def _summaries(folder: Path) -> list[Found]:
+def _homes(folder: Path) -> list[Path]:
+    """The folders of rollouts; what lies deeper in one, such as what an agent left there, is no rollout."""
+    files = result_files(folder, _RESULT, "benchflow")
+    found = {file.parent for file in files if _CACHE not in file.relative_to(folder).parts}
+    return sorted(home for home in found if found.isdisjoint(home.parents))
+
+
+def _summaries(folder: Path, homes: Sequence[Path]) -> list[Found]:
     """Of each job one; the harness writes a copy into the folder of jobs."""
-    found = [read_json(file) for file in sorted(folder.rglob("summary.json"))]
+    files = [file for file in sorted(folder.rglob(_SUMMARY)) if _CACHE not in file.relative_to(folder).parts]
+    found = [read_json(file) for file in files if set(homes).isdisjoint(file.parents)]
     names = {(trial_of(item.file, folder), _text(item, "job_name")): item for item in found}
     return list(names.values())
 
 
-def _gaps(folder: Path, rows: Sequence[Trial]) -> Iterator[Gap]:
-    for summary in _summaries(folder):
+def _gaps(summaries: Sequence[Found], folder: Path, rows: Sequence[Trial]) -> Iterator[Gap]:
+    for summary in summaries:
         trial = trial_of(summary.file, folder)
         lacking = summary.at("total").whole() - sum(row.trial == trial for row in rows)
         if lacking > 0:
             yield Gap(task="*", trial=trial, reason=f"{lacking} rollouts that summary.json counts have no result.json")
 
 
-def _contradictions(folder: Path, rows: Sequence[Trial]) -> Iterator[str]:
-    for summary in _summaries(folder):
+def _contradictions(summaries: Sequence[Found], folder: Path, rows: Sequence[Trial]) -> Iterator[str]:
+    for summary in summaries:
         if summary.has("mean_reward"):
             said = summary.at("mean_reward").number()
             own = [row.score for row in rows if row.trial == trial_of(summary.file, folder) and row.score is not None]

@@ -38,7 +38,7 @@ class Tau3Banking(Benchmark):
     )
     needs = Needs(
         python=">=3.12,<3.14",
-        module="tau2",
+        modules=("tau2",),
         files=(f"{_DATA}/tasks", f"{_DATA}/documents", f"{_DATA}/db.json"),
         user=True,
     )

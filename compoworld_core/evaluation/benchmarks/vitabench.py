@@ -36,14 +36,14 @@ class VitaBench(Benchmark):
     name = "vitabench"
     title = "VitaBench"
     pin = Pin(repository="meituan-longcat/vitabench", commit="96f3b8529d8ea38d330de2405af7e32a1454f6cd", package="vita")
-    needs = Needs(python=">=3.10", module="vita", user=True, judge=True)
+    needs = Needs(python=">=3.10", modules=("vita",), user=True, judge=True)
     options: ClassVar = {"language": "english", "domains": "delivery,instore,ota,cross"}
     trials = 4
 
     def needs_for(self, order: Order) -> Needs:
         """The data of the parts that shall be run."""
         files = tuple(str(_data(self, order, part)) for part in _parts(self, order))
-        return Needs(python=">=3.10", module="vita", user=True, judge=True, files=files)
+        return Needs(python=">=3.10", modules=("vita",), user=True, judge=True, files=files)
 
     def render(self, order: Order) -> tuple[Job, ...]:
         """One run for each part and shard; the harness asks whether to go on with one that was cut short."""

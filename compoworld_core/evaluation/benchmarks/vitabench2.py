@@ -35,7 +35,7 @@ class VitaBench2(Benchmark):
     pin = Pin(
         repository="meituan-longcat/VitaBench-2.0", commit="f60169e89f30499cb7883f3dad76bd03facc908d", package="vita"
     )
-    needs = Needs(python=">=3.10", module="vita.memory", files=(_DATA,), user=True, judge=True)
+    needs = Needs(python=">=3.10", modules=("vita.memory",), files=(_DATA,), user=True, judge=True)
     options: ClassVar = {"memory": "full_context", "language": "chinese", "max_steps": "50"}
     trials = 4
     unit = "subtask"

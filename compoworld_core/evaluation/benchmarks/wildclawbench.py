@@ -56,8 +56,11 @@ if [ ! -d harness ]; then
 fi
 config="$PWD/my_api.json"
 cd harness
+rm -rf output
 {command}
+[ -n "$(find output -name score.json)" ] || {{ echo "no task has a score"; exit 1; }}
 """
+"""The harness knows no going on, and ends well whatever came of its tasks."""
 
 
 class WildClawBench(Benchmark):
@@ -68,8 +71,9 @@ class WildClawBench(Benchmark):
     pin = Pin(repository="InternLM/WildClawBench")
     needs = Needs(
         docker=True,
+        contained=True,
         files=("eval/run_batch.py", "tasks", "workspace"),
-        module="dotenv",
+        modules=("dotenv",),
         secrets=("OPENROUTER_API_KEY", "BRAVE_API_KEY"),
         parts="they run whole categories; run one --shard",
     )
@@ -109,6 +113,7 @@ class WildClawBench(Benchmark):
                 "run.sh": _SCRIPT.format(command=command),
                 "my_api.json": json.dumps({"providers": {_PROVIDER: provider}}, indent=1),
             },
+            sources={"harness": order.harness.absolute()},
         )
 
     def parse(self, folder: Path) -> Collection:

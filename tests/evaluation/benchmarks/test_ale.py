@@ -22,7 +22,7 @@ def attempt(
 ) -> Path:
     run = folder / "runs/ale/terminus_2/openai-org-model-1-5" / task.replace("/", "__") / "v0" / time
     error = more.pop("error", None)
-    ended = "success" if score is not None else "not_executed"
+    ended = more.pop("ended", "success" if score is not None else "failed")
     usage = {"total_steps": 30, "total_input_tokens": 700, "total_output_tokens": 70, "total_cost_usd": 0.3}
     put(
         run / "run.json",
@@ -74,6 +74,29 @@ def test_a_run_that_the_harness_repeats_does_not_count_beside_the_one_that_settl
 
     assert collection.headline.value == 1.0
     assert [gap.reason for gap in collection.drops] == ["the run 20260801_100000 was tried again"]
+
+
+def test_a_task_that_got_no_machine_is_missing_and_no_zero(tmp_path: Path) -> None:
+    attempt(tmp_path, "geo/map", 1.0)
+    attempt(tmp_path, "geo/sea", None, status="failed", ended="not_executed", error={"message": "no quota"})
+    (tmp_path / "tasks.txt").write_text("geo/map\ngeo/sea\n")
+
+    collection = BENCH.collect(tmp_path)
+
+    assert collection.headline.value == 1.0
+    assert [(gap.task, gap.reason) for gap in collection.missing] == [
+        ("geo/sea", "it was not tried: no quota; the figures leave it out")
+    ]
+
+
+def test_a_task_that_got_no_machine_when_it_was_repeated_keeps_what_it_had(tmp_path: Path) -> None:
+    attempt(tmp_path, "geo/map", None, "20260801_100000", "failed")
+    attempt(tmp_path, "geo/map", None, "20260801_110000", "failed", ended="not_executed")
+
+    collection = BENCH.collect(tmp_path)
+
+    assert [row.passed for row in collection.rows] == [False]
+    assert [gap.reason for gap in collection.drops] == ["the run 20260801_110000 was tried again"]
 
 
 def test_a_timeout_with_a_score_settles(tmp_path: Path) -> None:
@@ -163,6 +186,7 @@ def test_the_experiment_asks_the_endpoint_and_holds_no_key(tmp_path: Path, monke
     }
     assert json.loads(job.files["exp.yaml"])["tasks"] == "tasks.txt"
     assert "cpu-free-ubuntu" in job.files["environment.yaml"]
+    assert job.environment["OPENAI_BASE_URL"] == job.environment["OPENAI_API_BASE"] == "http://127.0.0.1:9/v1"
     assert CANARY not in canonical_json(job.model_dump(mode="json"))
 
 
@@ -178,11 +202,12 @@ def test_a_job_is_finished_once_each_task_was_tried(
     (package / "__main__.py").write_text(
         "import json, pathlib, sys\n"
         "root = pathlib.Path(json.loads(pathlib.Path(sys.argv[2]).read_text())['output']['root'])\n"
-        f"for number in range({tried}):\n"
+        "for number in range(3):\n"
         "    run = root / 'ale/terminus_2/m' / f'geo__map_{number}' / 'v0/20260801_100000'\n"
         "    run.mkdir(parents=True)\n"
-        "    result = {'eval_status': 'failed', 'score': None, 'eval_duration_s': None, 'error': {'message': 'x'}}\n"
-        "    (run / 'eval_result.json').write_text(json.dumps(result))\n"
+        f"    status = 'failed' if number < {tried} else 'not_executed'\n"
+        "    result = {'eval_status': status, 'score': None, 'eval_duration_s': None, 'error': {'message': 'x'}}\n"
+        "    (run / 'eval_result.json').write_text(json.dumps(result, indent=2))\n"
         "sys.exit(1)\n"
     )
     asked = order(tmp_path, python=Path(sys.executable))
@@ -193,6 +218,21 @@ def test_a_job_is_finished_once_each_task_was_tried(
     else:
         BENCH.run(asked, BENCH.render(asked))
         assert BENCH.collect(tmp_path / "out").headline.units == 3
+
+
+def test_machines_in_the_cloud_need_its_program_and_a_key_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed(tmp_path, 3)
+    monkeypatch.setenv("AGENT_KEY", CANARY)
+    monkeypatch.setenv("GCP_SA_KEY", str(tmp_path / "no-such.json"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(InputError) as refused:
+        BENCH.prepare(order(tmp_path, judge=None, python=Path(sys.executable), options={"sandbox": "gcloud"}))
+
+    told = str(refused.value)
+    assert "there is no gcloud on the path" in told
+    assert "GCP_SA_KEY has to name the file" in told
+    assert "serve the model where it can be reached" in told
 
 
 def test_a_task_that_was_tried_more_often_counts_no_more(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ import json
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compoworld_core.errors import InputError
+from compoworld_core.errors import CompoWorldError, InputError
 from compoworld_core.evaluation.benchmarks import benchmark
 from compoworld_core.storage import canonical_json
 from tests.evaluation.benchmarks.written import CANARY, order, put
@@ -220,6 +221,30 @@ def test_each_part_runs_in_a_copy_of_the_harness(tmp_path: Path, monkeypatch: py
     assert sorted(path.name for path in (home / "travelplanning").iterdir()) == ["run.sh"]
     kept = subprocess.run(["grep", "-rl", CANARY, str(tmp_path / "out")], capture_output=True, text=True, check=False)
     assert kept.stdout == ""
+
+
+@pytest.mark.parametrize("plans", [120, 119])
+def test_plans_that_were_not_judged_are_judged_once_all_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plans: int
+) -> None:
+    monkeypatch.setenv("AGENT_KEY", CANARY)
+    monkeypatch.setenv("JUDGE_KEY", CANARY)
+    script = harness(tmp_path) / "travelplanning/run.sh"
+    script.write_text(
+        "results=results/${BENCHMARK_MODEL}_$BENCHMARK_LANGUAGE\n"
+        'mkdir -p "$results/converted_plans" "$results/evaluation"\n'
+        f"for id in $(seq {plans}); do touch $results/converted_plans/id_${{id}}_converted.json; done\n"
+        '[ "${BENCHMARK_START_FROM:-}" != evaluation ] || touch "$results/evaluation/evaluation_summary.json"\n'
+    )
+    asked = order(tmp_path, python=Path(sys.executable))
+    (job, *_) = BENCH.render(asked)
+
+    with nullcontext() if plans == 120 else pytest.raises(CompoWorldError, match=r"evaluation_summary\.json"):
+        BENCH.run(asked, [job])
+
+
+def test_travel_needs_what_its_tools_are_made_of() -> None:
+    assert "qwen_agent.tools.base" in BENCH.needs.modules
 
 
 def test_the_model_that_converts_plans_is_named_as_the_harness_looks_for_it(tmp_path: Path) -> None:

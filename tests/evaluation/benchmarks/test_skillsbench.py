@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compoworld_core.errors import InputError
+from compoworld_core.errors import CompoWorldError, InputError
 from compoworld_core.evaluation.benchmarks import benchmark
 from compoworld_core.evaluation.results import read_json
 from compoworld_core.storage import canonical_json
@@ -111,6 +111,27 @@ def test_rollouts_that_only_the_summary_counts_are_missing(tmp_path: Path) -> No
     assert gap.reason.startswith("2 rollouts")
 
 
+def test_what_lies_below_a_rollout_or_reviews_it_or_comes_with_the_dataset_is_no_rollout(tmp_path: Path) -> None:
+    own = rollout(tmp_path, "one", 1.0)
+    put(own.parent / "artifacts/result.json", {"anything": 1})
+    put(own.parent / "artifacts/summary.json", {"anything": 1})
+    put(tmp_path / ".cache/datasets/a/task/result.json", {"anything": 1})
+    put(tmp_path / ".cache/datasets/a/task/summary.json", {"anything": 1})
+    rollout(tmp_path, "one", 0.0, "d4e5f6", purpose="reviewer", finished_at="2026-08-01 11:00:00")
+
+    collection = BENCH.collect(tmp_path)
+
+    assert [row.score for row in collection.rows] == [1.0]
+    assert not collection.drops
+
+
+def test_a_folder_without_a_rollout_is_refused(tmp_path: Path) -> None:
+    put(tmp_path / ".cache/datasets/a/result.json", {"anything": 1})
+
+    with pytest.raises(InputError, match=r"has no result\.json of a rollout"):
+        BENCH.collect(tmp_path)
+
+
 def test_a_summary_that_contradicts_its_rollouts_is_told(tmp_path: Path) -> None:
     rollout(tmp_path, "one", 1.0)
     summary(tmp_path, 1, 0.25)
@@ -150,11 +171,52 @@ def test_the_command_is_that_of_the_harness(tmp_path: Path) -> None:
 
     assert [job.name for job in jobs] == ["trial-0", "trial-1"]
     assert jobs[0].command == (
-        "bench", "eval", "run", "-d", "skillsbench@1.1", "--agent", "openhands", "--model", "vllm/org/Model-1.5",
+        "bash", "run.sh", str(tmp_path / "harness/.venv/bin/bench"),
+        "eval", "run", "-d", "skillsbench@1.1", "--agent", "openhands", "--model", "vllm/org/Model-1.5",
         "--agent-env", "BENCHFLOW_PROVIDER_BASE_URL=http://127.0.0.1:9/v1", "--sandbox", "docker",
         "--skill-mode", "no-skill", "--concurrency", "8", "--jobs-dir", "jobs",
         "--include", "edit-pdf", "--include", "fix-csv",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_rollout_that_an_error_ended_does_not_fail_the_others_as_long_as_there_is_a_new_summary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leaves: bool
+) -> None:
+    monkeypatch.setenv("AGENT_KEY", CANARY)
+    program = tmp_path / "harness/.venv/bin/bench"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\n{'mkdir -p jobs && echo new > jobs/summary.json' if leaves else ''}\nexit 1\n")
+    program.chmod(0o755)
+    asked = order(tmp_path, trials=2)
+    for trial in range(2):
+        put(tmp_path / f"out/trial-{trial}/jobs/summary.json", "old")
+
+    if leaves:
+        BENCH.run(asked, BENCH.render(asked))
+        assert [file.read_text() for file in tmp_path.glob("out/trial-*/jobs/summary.json")] == ["new\n", "new\n"]
+    else:
+        with pytest.raises(CompoWorldError, match=r"left no jobs/summary\.json; .*\n.*ended with 1"):
+            BENCH.run(asked, BENCH.render(asked))
+
+
+def test_code_of_the_dataset_stays_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENT_KEY", CANARY)
+    program = tmp_path / "harness/.venv/bin/bench"
+    program.parent.mkdir(parents=True)
+    program.write_text(
+        "#!/bin/sh\nmkdir -p .cache/datasets jobs\n"
+        "echo 'api_key = read_the_key()' > .cache/datasets/solve.py\n"
+        'echo \'{"api_key": "of-another-one"}\' > jobs/summary.json\n'
+    )
+    program.chmod(0o755)
+    asked = order(tmp_path)
+
+    BENCH.run(asked, BENCH.render(asked))
+
+    job = tmp_path / "out/trial-0"
+    assert (job / ".cache/datasets/solve.py").read_text() == "api_key = read_the_key()\n"
+    assert "of-another-one" not in (job / "jobs/summary.json").read_text()
 
 
 def test_a_sandbox_elsewhere_needs_its_key_and_no_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compoworld_core.errors import InputError
+from compoworld_core.errors import CompoWorldError, InputError
 from compoworld_core.evaluation.benchmarks import benchmark
 from compoworld_core.evaluation.benchmarks.wildclawbench import CATEGORIES
 from compoworld_core.storage import canonical_json
@@ -157,6 +157,7 @@ def test_each_category_runs_in_a_copy_and_leaves_no_key(tmp_path: Path, monkeypa
         "assert config['providers']['my-openai-proxy']['apiKey'] == '${MY_PROXY_API_KEY}'\n"
         "pathlib.Path('output').mkdir()\n"
         "pathlib.Path('output/openclaw.json').write_text(os.environ['MY_PROXY_API_KEY'])\n"
+        "pathlib.Path('output/score.json').write_text('{}')\n"
     )
     asked = order(tmp_path, python=Path(sys.executable))
 
@@ -166,6 +167,31 @@ def test_each_category_runs_in_a_copy_and_leaves_no_key(tmp_path: Path, monkeypa
     assert not (home / "output").exists()
     kept = [path for path in (tmp_path / "out").rglob("*") if path.is_file() and CANARY in path.read_text()]
     assert kept == []
+
+
+def test_a_category_without_a_score_fails_and_is_run_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("AGENT_KEY", "OPENROUTER_API_KEY", "BRAVE_API_KEY"):
+        monkeypatch.setenv(variable, CANARY)
+    program = tmp_path / "harness/eval/run_batch.py"
+    program.parent.mkdir(parents=True)
+    program.write_text(
+        "import os, pathlib\n"
+        "task = pathlib.Path('output/openclaw/01_Productivity_Flow/01_Productivity_Flow_task_1')\n"
+        "is_first = not os.path.exists('again')\n"
+        "run = task / ('m_20260801_101112_a1b2c3' if is_first else 'm_20260801_111112_d4e5f6')\n"
+        "run.mkdir(parents=True)\n"
+        "pathlib.Path('again').touch()\n"
+        "name, said = ('agent.log', '') if is_first else ('score.json', '{\"overall_score\": 0.5}')\n"
+        "(run / name).write_text(said)\n"
+    )
+    asked = order(tmp_path, python=Path(sys.executable))
+    (job, *_) = BENCH.render(asked)
+
+    with pytest.raises(CompoWorldError, match="no task has a score"):
+        BENCH.run(asked, [job])
+    BENCH.run(asked, [job])
+
+    assert [(row.trial, row.score) for row in BENCH.collect(tmp_path / "out").rows] == [(0, 0.5)]
 
 
 def test_a_folder_of_another_model_is_no_part_of_the_score(tmp_path: Path) -> None:
