@@ -208,6 +208,14 @@ def test_slices_cover_all_tasks_once(tmp_path: Path) -> None:
     assert [number for start, length in ranges for number in range(start, start + length)] == list(range(600))
 
 
+def test_who_wants_all_tasks_names_no_slice(tmp_path: Path) -> None:
+    (job,) = BENCH.render(order(tmp_path))
+
+    assert not {"--skip", "--num-examples"} & set(job.command), (
+        "the harness repeats what was cut off in whole runs alone"
+    )
+
+
 def test_the_command_is_that_of_the_harness_and_holds_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENT_KEY", CANARY)
 
