@@ -1,4 +1,13 @@
 # Nodes for shards, which may be taken away at any time, and nodes that train, close together on a fast network.
+#
+# Both pools begin with no node, and the cluster's autoscaler learns from tags what a node of theirs would have beside
+# CPUs, memory and GPUs: it starts none for pods that ask for something that it does not know of.
+
+locals {
+  template        = "k8s.io/cluster-autoscaler/node-template/resources"
+  gpu_disk_gib    = 1500 # a pod that trains asks for 1 TiB, and a node keeps a tenth and its images to itself
+  gpu_scratch_gib = 1300
+}
 
 resource "aws_iam_role" "node" {
   name               = "${var.name}-node"
@@ -56,7 +65,7 @@ resource "aws_eks_node_group" "spot" {
   ami_type        = "AL2023_x86_64_STANDARD"
   instance_types  = var.spot.instance_types
   labels          = { "compoworld.dev/spot" = "true" }
-  tags            = local.tags
+  tags            = merge(local.tags, { "${local.template}/ephemeral-storage" = "80Gi" })
 
   launch_template {
     id      = aws_launch_template.spot.id
@@ -135,7 +144,7 @@ resource "aws_launch_template" "gpu" {
     device_name = "/dev/xvda"
 
     ebs {
-      volume_size = 1500 # a pod that trains asks for 1 TiB, and a node keeps a tenth and its images to itself
+      volume_size = local.gpu_disk_gib
       volume_type = "gp3"
       throughput  = 1000
       iops        = 16000
@@ -184,7 +193,11 @@ resource "aws_eks_node_group" "gpu" {
   subnet_ids      = [var.gpu.subnet]
   ami_type        = "AL2023_x86_64_NVIDIA"
   labels          = { "compoworld.dev/pool" = "gpu" }
-  tags            = local.tags
+  tags = merge(
+    local.tags,
+    { "${local.template}/ephemeral-storage" = "${local.gpu_scratch_gib}Gi" },
+    var.gpu.efa == 0 ? {} : { "${local.template}/vpc.amazonaws.com/efa" = tostring(var.gpu.efa) },
+  )
 
   launch_template {
     id      = aws_launch_template.gpu[0].id

@@ -10,8 +10,18 @@ output "values" {
     kueue = merge(
       { enabled = var.gpu != null },
       var.gpu == null ? {} : { nodeLabels = { "compoworld.dev/pool" = "gpu" } },
-      # Kueue admits nothing that asks for what its quota does not name.
-      try(var.gpu.efa, 0) == 0 ? {} : { quota = { "vpc.amazonaws.com/efa" = tostring(var.gpu.nodes * var.gpu.efa) } },
+      # All that the pool may have. Kueue admits nothing that asks for more, or for what its quota does not name.
+      var.gpu == null ? {} : {
+        quota = merge(
+          {
+            "nvidia.com/gpu"    = tostring(var.gpu.nodes * var.gpu.gpus)
+            "cpu"               = tostring(var.gpu.nodes * var.gpu.cpus)
+            "memory"            = "${var.gpu.nodes * var.gpu.memory_gib}Gi"
+            "ephemeral-storage" = "${var.gpu.nodes * local.gpu_scratch_gib}Gi"
+          },
+          var.gpu.efa == 0 ? {} : { "vpc.amazonaws.com/efa" = tostring(var.gpu.nodes * var.gpu.efa) },
+        )
+      },
     )
   })
 }

@@ -16,8 +16,8 @@ resource "aws_iam_role_policy" "job" {
 resource "aws_iam_role" "reader" {
   for_each = var.readers
 
-  name               = "${var.name}-reader-${replace(each.value, ":", "-")}"
-  description        = "Reads CompoWorld's datasets"
+  name               = "${var.name}-reader-${substr(sha256(each.value), 0, 12)}" # names of roles end at 64 characters
+  description        = "Reads CompoWorld's datasets, as ${each.value}"
   assume_role_policy = data.aws_iam_policy_document.trust[each.value].json
   tags               = local.tags
 }

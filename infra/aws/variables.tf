@@ -90,12 +90,15 @@ variable "spot" {
 }
 
 variable "gpu" {
-  description = "The pool that trains; none if null. All its nodes lie in one subnet, close together. `efa` is how many EFA interfaces an instance has: 32 on p5.48xlarge, 16 on p5en.48xlarge, 4 on p4d.24xlarge, 0 where one node is enough."
+  description = "The pool that trains; none if null. All its nodes lie in one subnet, close together. `efa` is how many EFA interfaces an instance has: 32 on p5.48xlarge, 16 on p5en.48xlarge, 4 on p4d.24xlarge, 0 where one node is enough; `gpus`, `cpus` and `memory_gib` are those of p5.48xlarge unless said otherwise. `reservation` is an on-demand capacity reservation, no Capacity Block."
   type = object({
     instance_type = string
     subnet        = string
     nodes         = number
     efa           = number
+    gpus          = optional(number, 8)
+    cpus          = optional(number, 192)
+    memory_gib    = optional(number, 2048)
     reservation   = optional(string)
   })
   default = null

@@ -97,9 +97,15 @@ run_in_cluster() {
     kubectl apply --server-side -f "$(release kubernetes-sigs/jobset "$JOBSET_VERSION" manifests.yaml)"
     kubectl apply --server-side -f "$(release kubernetes-sigs/kueue "$KUEUE_VERSION" manifests.yaml)"
     kubectl --namespace argo rollout status deployment/workflow-controller --timeout 300s
+    kubectl --namespace jobset-system rollout status deployment/jobset-controller-manager --timeout 300s
+    kubectl --namespace kueue-system rollout status deployment/kueue-controller-manager --timeout 300s
 
     say "Installing the chart"
     kubectl create namespace "$namespace" --dry-run=client --output yaml | kubectl apply -f -
+    for _ in $(seq 60); do # Kueue looks at each deployment, and refuses all for a while after it says that it is ready
+        kubectl --namespace "$namespace" create deployment probe --image=probe --dry-run=server > /dev/null 2>&1 && break
+        sleep 2
+    done
     kubectl label --overwrite namespace "$namespace" pod-security.kubernetes.io/enforce=restricted
     kubectl --namespace "$namespace" create secret generic compoworld-store --from-env-file="$STATE/store.env" \
         --dry-run=client --output yaml | kubectl apply -f -

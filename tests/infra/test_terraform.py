@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import hcl2
 import pytest
+import yaml
 
 from compoworld_core.pipeline.argo.settings import JOB_ACCOUNT, ClusterSettings
 
 MODULE = Path(__file__).parents[2] / "infra" / "aws"
+CHART = Path(__file__).parents[2] / "charts" / "compoworld"
 TEXT = "\n".join(path.read_text() for path in sorted(MODULE.glob("*.tf")))
 
 
@@ -86,17 +89,31 @@ def test_nodes_carry_the_labels_and_taints_that_workflows_look_for() -> None:
 
 def test_a_pod_that_trains_fits_on_the_disk_of_its_node() -> None:
     disk = RESOURCES["aws_launch_template.gpu"]["block_device_mappings"][0]["ebs"][0]["volume_size"]
-    scratch = ClusterSettings().training.scratch
+    disk_gib, scratch_gib = (int(found[1]) for found in re.finditer(r"gpu_(?:disk|scratch)_gib *= (\d+)", TEXT))
 
-    assert scratch == "1Ti"
-    assert disk * 0.9 - 100 > 1024, "the kubelet keeps a tenth, and images lie there, too"
+    assert disk == "${local.gpu_disk_gib}"
+    assert ClusterSettings().training.scratch == "1Ti"
+    assert disk_gib * 0.9 - 50 >= scratch_gib > 1024, "the kubelet keeps a tenth, and images lie there, too"
 
 
-def test_the_queue_knows_every_resource_that_the_nodes_bring() -> None:
-    values = _outputs()["values"]["value"]
+def test_the_queue_admits_all_that_a_pool_has_of_what_pods_ask_for() -> None:
+    values = str(_outputs()["values"]["value"])
+    asked = yaml.safe_load((CHART / "values.yaml").read_text())["kueue"]["quota"]
 
-    assert "vpc.amazonaws.com/efa" in str(values)
-    assert "var.gpu.nodes * var.gpu.efa" in str(values)
+    for resource in (*asked, "vpc.amazonaws.com/efa"):
+        assert resource in values
+    assert values.count("var.gpu.nodes *") == len(asked) + 1
+
+
+def test_an_autoscaler_learns_what_a_node_would_have_before_there_is_one() -> None:
+    for pool, resources in {
+        "spot": ["ephemeral-storage"],
+        "gpu": ["ephemeral-storage", "vpc.amazonaws.com/efa"],
+    }.items():
+        tags = str(RESOURCES[f"aws_eks_node_group.{pool}"]["tags"])
+        for resource in resources:
+            assert f"${{local.template}}/{resource}" in tags
+    assert 'template        = "k8s.io/cluster-autoscaler/node-template/resources"' in TEXT
 
 
 def _outputs() -> dict[str, dict[str, Any]]:
