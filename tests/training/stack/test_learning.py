@@ -39,10 +39,10 @@ REINFORCEMENT = GrpoSettings(
     context_tokens=4096,
     completion_tokens=2048,
     turn_tokens=160,
-    steps=60,
+    steps=80,
     tasks_per_step=4,
     updates=1,
-    learning_rate=1e-4,
+    learning_rate=5e-5,
     temperature=0.6,
 )
 SEEDS = (0, 1, 2)
