@@ -33,7 +33,7 @@ demo: setup ## Make services, tasks and trajectories from the bundled specs, and
 	@$(BIN)/compoworld run --config configs/demo.yaml --store $(STORE) --workers $(WORKERS)
 
 demo-train: setup-train ## Go on from the demo: train a tiny model on easy tasks, and see how it does on held-out ones
-	@echo "==> Training a tiny model (store: $(STORE), $(WORKERS) workers; about 4 minutes on 2 idle cores)"
+	@echo "==> Training a tiny model (store: $(STORE), $(WORKERS) workers; about 5 minutes on 2 idle cores)"
 	@begun=$$(date +%s); \
 	$(BIN)/compoworld run --config configs/training/laptop.yaml --store $(STORE) --workers $(WORKERS) && \
 	echo "==> Took $$(( $$(date +%s) - begun )) seconds"
