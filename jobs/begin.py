@@ -26,7 +26,7 @@ from compoworld_core.pipeline.config import load_config
 from compoworld_core.pipeline.graph import StageGraph
 from compoworld_core.pipeline.stages import GRAPH
 from compoworld_core.storage import open_store
-from jobs.process import run_process
+from jobs.process import run_process, whole
 from jobs.telemetry import Telemetry
 
 
@@ -42,7 +42,7 @@ def work(telemetry: Telemetry) -> None:
     parser.add_argument("--benchmarks", default="", help="benchmarks to run, separated by commas")
     parser.add_argument("--user", default="", help="who plays the user in them: a name in llm.models")
     parser.add_argument("--judge", default="", help="who judges them: a name in llm.models")
-    parser.add_argument("--limit", default="", help="how many of their tasks")
+    parser.add_argument("--limit", type=whole, default="", help="how many of their tasks")
     parser.add_argument("--scheduled", default="", help="when a nightly run was due, which decides its seed")
     parser.add_argument("--out", type=Path, required=True, help="folder for the answers")
     given = parser.parse_args(sys.argv[1:])
@@ -59,7 +59,7 @@ def work(telemetry: Telemetry) -> None:
         has_models=all(name in chosen for name in GRAPH.order),
         user=given.user,
         judge=given.judge,
-        has_limit=bool(given.limit),
+        has_limit=given.limit is not None,
     )
     if given.benchmarks and not names:
         telemetry.log("no benchmarks: this run does not make the models that they evaluate")

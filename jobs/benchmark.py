@@ -17,7 +17,7 @@ from compoworld_core.llm.config import Endpoint, LlmConfig, ModelConfig
 from compoworld_core.pipeline.benchmarking import Wanted, document, note_figure, run, store_rows
 from compoworld_core.pipeline.config import load_config
 from compoworld_core.storage import open_store
-from jobs.process import run_process
+from jobs.process import run_process, whole
 from jobs.telemetry import Telemetry
 
 
@@ -31,7 +31,7 @@ def work(telemetry: Telemetry) -> None:
     parser.add_argument("--server", required=True, help="up to and including /v1")
     parser.add_argument("--user", default="", help="who plays the user: a name in llm.models")
     parser.add_argument("--judge", default="", help="who judges: a name in llm.models")
-    parser.add_argument("--limit", type=_whole, default="", help="only so many tasks, to see whether it works")
+    parser.add_argument("--limit", type=whole, default="", help="only so many tasks, to see whether it works")
     parser.add_argument("--out", type=Path, default=Path("/tmp/results"), help="folder for the harness's results")
     given = parser.parse_args(sys.argv[1:])
     telemetry.about(benchmark=given.benchmark, model=given.model)
@@ -56,11 +56,6 @@ def work(telemetry: Telemetry) -> None:
     if (score := stored.collection.headline.value) is not None:
         telemetry.measure("compoworld_score", score)
         note_figure(store, os.environ.get("CW_RUN", ""), f"{given.benchmark} of {given.model}", score)
-
-
-def _whole(text: str) -> int | None:
-    """A number from a workflow's parameter, where nothing is an empty text."""
-    return int(text) if text else None
 
 
 def _place(variable: str) -> Path | None:

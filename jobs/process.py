@@ -41,6 +41,11 @@ def run_process(name: str, work: Callable[[Telemetry], None]) -> NoReturn:
     sys.exit(code)
 
 
+def whole(text: str) -> int | None:
+    """A number from a workflow's parameter, where nothing is an empty text."""
+    return int(text) if text else None
+
+
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
     signal.signal(number, signal.SIG_IGN)  # told once is enough: the second would disturb the end
     sys.exit(128 + number)

@@ -47,7 +47,8 @@ def command(layout: Layout, environment: Mapping[str, str], module: str, job: Pa
         InputError: The environment lacks a variable, or one makes no sense.
     """
     what = ["-m", module, str(job)]
-    if layout.processes == 1 and layout.zero_stage == 0 and layout.device == "cpu":  # one of several GPUs is torchrun's
+    # A trainer that torchrun does not give one GPU takes all that it sees.
+    if layout.processes == 1 and layout.zero_stage == 0 and layout.device == "cpu":
         return [sys.executable, *what]
     torchrun = [sys.executable, "-m", "torch.distributed.run", f"--nnodes={layout.nodes}"]
     torchrun.append(f"--nproc-per-node={layout.processes_per_node}")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from compoworld_core.errors import InputError
 from compoworld_core.pipeline.config import load_config
 from compoworld_core.pipeline.stages import GRAPH
-from jobs.begin import choose, seed_of, wanted_benchmarks
+from jobs.begin import choose, seed_of, wanted_benchmarks, work
+from jobs.telemetry import Telemetry
 
 DATA = tuple(name for name in GRAPH.order if not GRAPH[name].extra)
 
@@ -83,3 +87,15 @@ def test_what_a_benchmark_cannot_do_without_is_said_before_anything_is_trained()
         "deepplanning",
         "deepplanning",
     ]
+
+
+def test_a_limit_that_is_no_number_is_refused_before_anything_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["begin", "--limit", "two", "--store", str(tmp_path), "--out", str(tmp_path)])
+
+    with pytest.raises(SystemExit) as stopped:
+        work(Telemetry("begin"))
+
+    assert stopped.value.code == 2
+    assert "--limit" in capsys.readouterr().err

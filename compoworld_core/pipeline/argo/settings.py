@@ -99,8 +99,8 @@ class ClusterSettings(Data):
         spot_label: Label of nodes that may be taken away at any time, and key of their taint; shards prefer them.
         retries: Times that a pod is tried again.
         deadline_s: Longest time of a workflow.
-        gpu_evaluation: A pod that evaluates trained models, with one GPU.
         keep_s: How long a workflow stays after its end, and how long if it failed.
+        gpu_evaluation: A pod that evaluates trained models, with one GPU.
     """
 
     name: str = Field(default="compoworld", pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$", max_length=30)

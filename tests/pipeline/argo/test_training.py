@@ -187,6 +187,8 @@ def test_applying_again_finds_what_runs_already() -> None:
     template = training_pods(ClusterSettings(training=LARGE), GRAPH["sft"])
 
     assert template.action == "apply"
+    assert template.flags is not None
+    assert "--server-side" in template.flags, "what Kueue has added stays"
     assert "{{retries}}" not in str(template.manifest)
     assert "{{workflow.parameters.attempt}}" in str(template.manifest)
     assert template.set_owner_reference is True

@@ -121,7 +121,8 @@ def resources(subject: Subject) -> Iterator[Finding]:
             continue
         if manifest.get("kind") != "JobSet":
             continue
-        if "suspend" in (manifest.get("spec") or {}):
+        spec = manifest.get("spec") or {}
+        if "suspend" in spec:
             problem = "sets suspend, which Kueue owns: to apply it again would hold back what runs"
             yield subject.finding(place, "suspend", problem)
         name = str(manifest["metadata"].get("name", ""))
@@ -129,7 +130,7 @@ def resources(subject: Subject) -> Iterator[Finding]:
         if length + _LONGEST_TAIL > MOST_NAME:
             problem = f"{name!r} has {length} characters; pods add {_LONGEST_TAIL}, and {MOST_NAME} is the most"
             yield subject.finding(place, "name-too-long", problem)
-        for rule in manifest["spec"].get("failurePolicy", {}).get("rules") or ():
+        for rule in (spec.get("failurePolicy") or {}).get("rules") or ():
             if not _RULE_NAME.fullmatch(str(rule.get("name", ""))):
                 problem = f"{rule.get('name')!r} is no name of a failure rule: letters, digits and _ after a letter"
                 yield subject.finding(place, "rule-name", problem)
